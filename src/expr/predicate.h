@@ -1,0 +1,62 @@
+// SQL predicates: parse, bind to a schema, evaluate over record batches with three-valued logic.
+#pragma once
+
+#include <arrow/type_fwd.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "file/schema.h"
+
+namespace glaive::expr {
+
+class Node;  // expr/ast.h
+
+// A bound predicate. Immutable; Evaluate may run on several threads at once.
+class Predicate {
+ public:
+  // Parses and binds. InvalidInput shows the place of the error ("... at position 7 near 'x'");
+  // NotFound-like unknown columns are InvalidInput naming the column and the columns there are.
+  static Result<std::shared_ptr<const Predicate>> Make(std::string_view sql, const file::Schema& schema);
+  ~Predicate();
+
+  // Paths of the fields that Evaluate needs (quoted form, for Schema::Project), meta columns
+  // (_rowid, _rowaddr, _rowoffset) excluded and reported by the flags below.
+  const std::vector<std::string>& columns() const;
+  bool needs_row_id() const;
+  bool needs_row_address() const;
+  bool needs_row_offset() const;
+
+  // `batch` holds at least columns() (and the meta columns asked for). Sets bit i of `keep`
+  // (LSB first, batch.num_rows() bits) iff the predicate is TRUE for row i. Returns their number.
+  Result<int64_t> Evaluate(const arrow::RecordBatch& batch, uint8_t* keep) const;
+  // TRUE / FALSE / NULL per row.
+  Result<std::shared_ptr<arrow::BooleanArray>> EvaluateToArray(const arrow::RecordBatch& batch) const;
+  std::string ToString() const;
+
+ private:
+  Predicate();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// A scalar expression for `select({"alias": "expr"})`. Arithmetic and functions that are not built
+// yet are NotSupported by name.
+class ScalarExpr {
+ public:
+  static Result<std::shared_ptr<const ScalarExpr>> Make(std::string_view sql, const file::Schema& schema);
+  ~ScalarExpr();
+  const std::vector<std::string>& columns() const;
+  std::shared_ptr<arrow::DataType> type() const;
+  Result<std::shared_ptr<arrow::Array>> Evaluate(const arrow::RecordBatch& batch) const;
+
+ private:
+  ScalarExpr();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace glaive::expr

@@ -1,0 +1,108 @@
+// Where bytes live: a flat name space of immutable objects with conditional creation.
+//
+// Paths are relative to the store's root, separated by '/', without a leading '/', and may not
+// contain "." or ".." segments (InvalidInput). All methods are thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace arrow {
+class Buffer;
+}
+
+namespace glaive::io {
+
+struct ByteRange {
+  int64_t offset = 0;
+  int64_t length = 0;
+};
+
+struct ObjectInfo {
+  std::string path;
+  int64_t size_bytes = 0;
+  int64_t modified_us = 0;  // microseconds since the Unix epoch; 0: unknown
+  bool is_directory = false;
+};
+
+// An open object. Immutable, so reads may run in parallel.
+class RandomAccessObject {
+ public:
+  virtual ~RandomAccessObject() = default;
+  virtual const std::string& path() const = 0;
+  virtual int64_t size_bytes() const = 0;
+  // Exactly `range`; Corruption when it lies outside the object (the file is truncated).
+  // Local files: a zero-copy slice of the mapping, which the buffer keeps alive.
+  virtual Result<std::shared_ptr<arrow::Buffer>> Read(ByteRange range) = 0;
+  // Several ranges, in parallel and coalesced where the store gains by it; results in order.
+  virtual Result<std::vector<std::shared_ptr<arrow::Buffer>>> ReadMany(
+      std::span<const ByteRange> ranges) = 0;
+};
+
+// A new object being written. Invisible under its name until Finish returns OK.
+// Destruction without Finish leaves nothing behind.
+class ObjectWriter {
+ public:
+  virtual ~ObjectWriter() = default;
+  virtual Status Append(std::span<const uint8_t> bytes) = 0;
+  virtual int64_t position() const = 0;
+  // Durable on return (local: file synced, published, directory synced).
+  virtual Status Finish() = 0;
+  virtual void Abort() = 0;
+};
+
+class ObjectStore {
+ public:
+  virtual ~ObjectStore() = default;
+
+  // Identifies the store and root, e.g. "/data/db/t.lance" or "memory://7/t.lance". Cache keys begin
+  // with it.
+  virtual const std::string& root() const = 0;
+  // A store whose root is `path` below this one. Cheap; shares everything else.
+  virtual std::shared_ptr<ObjectStore> Child(std::string_view path) = 0;
+  // True when List returns paths in ascending byte order and does so by pages.
+  virtual bool lists_in_order() const = 0;
+
+  // `size_hint`: the known size, saves a round trip; checked against the real one.
+  virtual Result<std::shared_ptr<RandomAccessObject>> Open(
+      std::string_view path, std::optional<int64_t> size_hint = std::nullopt) = 0;
+  virtual Result<std::shared_ptr<arrow::Buffer>> Get(std::string_view path) = 0;
+  virtual Result<ObjectInfo> Head(std::string_view path) = 0;  // NotFound
+  virtual Result<bool> Exists(std::string_view path) = 0;
+  // All objects below `prefix` (a directory; empty: the root), recursively or one level with
+  // directories. A missing directory lists as empty.
+  virtual Result<std::vector<ObjectInfo>> List(std::string_view prefix, bool recursive) = 0;
+
+  virtual Result<std::unique_ptr<ObjectWriter>> Create(std::string_view path) = 0;
+  // Replaces atomically. Durable on return unless `durable` is false (hints).
+  virtual Status Put(std::string_view path, std::span<const uint8_t> bytes, bool durable = true) = 0;
+  // AlreadyExists when `path` exists; otherwise as Put. Exactly one of several callers succeeds.
+  virtual Status PutIfAbsent(std::string_view path, std::span<const uint8_t> bytes) = 0;
+  virtual Status Delete(std::string_view path) = 0;  // a missing object is no error
+  // Removes everything below `prefix` and the directory itself.
+  virtual Status DeleteTree(std::string_view prefix) = 0;
+  // Renames an object or directory. NotSupported on stores without it.
+  virtual Status Rename(std::string_view from, std::string_view to) = 0;
+};
+
+struct LocalStoreOptions {
+  int max_open_files = 256;  // mapped files are kept open up to this number
+};
+
+// A directory of the local file system; created when missing if `create`.
+Result<std::shared_ptr<ObjectStore>> OpenLocalStore(std::string_view directory, bool create,
+                                                    LocalStoreOptions options = {});
+// An empty store in memory, gone with its last reference.
+std::shared_ptr<ObjectStore> MakeMemoryStore();
+
+// Splits a URI (a path, file://, memory://) into a store rooted there. Other schemes: NotSupported.
+Result<std::shared_ptr<ObjectStore>> OpenStore(std::string_view uri, bool create);
+
+}  // namespace glaive::io

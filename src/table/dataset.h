@@ -1,0 +1,145 @@
+// One version of a Lance table: an immutable snapshot, and the commits that lead to the next.
+#pragma once
+
+#include <arrow/type_fwd.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "file/schema.h"
+#include "file/version.h"
+
+namespace lance::table {
+class DataFragment;
+class Manifest;
+class Transaction;
+}  // namespace lance::table
+
+namespace glaive {
+class Runtime;
+class CancelToken;
+namespace io {
+class ObjectStore;
+}
+}  // namespace glaive
+
+namespace glaive::table {
+
+class DeletionVector;   // table/deletion_vector.h
+class FragmentReader;   // table/fragment_reader.h
+class RowIdIndex;       // table/row_id_index.h
+
+// Everything a table needs from outside. Copied freely.
+struct TableEnv {
+  std::shared_ptr<Runtime> runtime;
+  std::shared_ptr<io::ObjectStore> store;  // rooted at the table's directory
+};
+
+enum class WriteMode : uint8_t { kCreate, kAppend, kOverwrite };
+
+struct WriteOptions {
+  WriteMode mode = WriteMode::kCreate;
+  int64_t max_rows_per_file = 1048576;
+  int64_t max_bytes_per_file = int64_t{90} << 30;
+  std::optional<file::FileVersion> file_version;  // unset: the table's, or 2.2 for a new one
+  bool stable_row_ids = false;                    // new tables only
+  bool v2_manifest_paths = true;                  // new tables only
+  std::map<std::string, std::string> transaction_properties;
+  int max_retries = 20;                           // 0: fail at the first conflict
+  // Rows written so far; called on the writing thread after each batch.
+  std::function<void(int64_t rows)> progress;
+  CancelToken* cancel = nullptr;
+};
+
+struct VersionInfo {
+  int64_t version = 0;
+  int64_t timestamp_us = 0;
+  std::map<std::string, std::string> metadata;
+};
+
+struct TagInfo {
+  int64_t version = 0;
+  int64_t manifest_size = 0;
+  std::optional<std::string> branch;
+};
+
+// Rows to delete: per fragment, physical offsets in ascending order.
+using DeletedRows = std::map<int64_t, std::vector<uint32_t>>;
+
+// Immutable; all const methods are thread-safe. Operations that change the table return the
+// snapshot of the version they committed.
+class Dataset : public std::enable_shared_from_this<Dataset> {
+ public:
+  using Ptr = std::shared_ptr<Dataset>;
+
+  // NotFound when there is no table, NotSupported on unknown feature flags (by number and name).
+  static Result<Ptr> Open(TableEnv env, std::optional<int64_t> version = std::nullopt);
+  static Result<bool> Exists(const TableEnv& env);
+  // Creates, appends or overwrites, streaming. The reader is consumed batch by batch.
+  static Result<Ptr> Write(TableEnv env, arrow::RecordBatchReader& data, const WriteOptions& options);
+  // A new table (or, with kOverwrite, version) without rows.
+  static Result<Ptr> WriteEmpty(TableEnv env, const arrow::Schema& schema, const WriteOptions& options);
+
+  const TableEnv& env() const;
+  int64_t version() const;
+  const lance::table::Manifest& manifest() const;
+  const file::Schema& schema() const;
+  std::shared_ptr<arrow::Schema> arrow_schema() const;
+  bool has_stable_row_ids() const;
+  file::FileVersion file_version() const;
+
+  // Fragments in id order.
+  int num_fragments() const;
+  const lance::table::DataFragment& fragment(int index) const;
+  int64_t physical_rows(int index) const;
+  int64_t live_rows(int index) const;
+  int64_t count_rows() const;  // physical minus deleted, from metadata only
+  // Null when nothing is deleted in the fragment. Cached.
+  Result<std::shared_ptr<const DeletionVector>> deletions(int index) const;
+  // Cached per snapshot; files and their decoded metadata are shared through the runtime's cache.
+  Result<std::shared_ptr<const FragmentReader>> OpenFragment(int index) const;
+  // Stable row id -> row address, built on first use. Only with stable row ids.
+  Result<std::shared_ptr<const RowIdIndex>> row_id_index() const;
+
+  // The newest version; *this when nothing is newer. Costs one probe of the next version's name.
+  Result<Ptr> Latest() const;
+  Result<bool> IsLatest() const;
+  Result<Ptr> Checkout(int64_t version) const;
+  Result<Ptr> CheckoutTag(std::string_view tag) const;
+  // The newest version whose timestamp is <= `timestamp_us`.
+  Result<Ptr> CheckoutAsOf(int64_t timestamp_us) const;
+  Result<std::vector<VersionInfo>> ListVersions() const;
+  // A new version with the content of this one.
+  Result<Ptr> Restore() const;
+
+  Result<std::map<std::string, TagInfo>> ListTags() const;
+  Status CreateTag(std::string_view name, int64_t version) const;
+  Status UpdateTag(std::string_view name, int64_t version) const;
+  Status DeleteTag(std::string_view name) const;
+
+  // Deletes the given rows, which were chosen by looking at this snapshot. Rebases over appends and
+  // over deletes of other rows; RetryableConflict when a row is gone or rewritten: choose again on
+  // Latest(). With no rows a version is committed all the same, as upstream does.
+  Result<Ptr> CommitDelete(const DeletedRows& rows, std::string_view predicate) const;
+
+  // Commits a ready transaction on top of the newest version, with rebase and retries.
+  Result<Ptr> Commit(lance::table::Transaction transaction, int max_retries = 20) const;
+
+  ~Dataset();
+
+ private:
+  friend class DatasetBuilder;
+  Dataset();
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace glaive::table

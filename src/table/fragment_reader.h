@@ -1,0 +1,51 @@
+// Reads the rows of one fragment: its data files zipped, missing columns filled with nulls.
+#pragma once
+
+#include <arrow/type_fwd.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "file/file_reader.h"
+
+namespace glaive::table {
+
+class DeletionVector;
+
+// A projection resolved against one fragment; reuse it for all reads of a scan.
+struct FragmentProjection {
+  file::Schema schema;
+  struct FilePart {
+    int file_index = 0;
+    file::Projection projection;
+  };
+  std::vector<FilePart> parts;
+};
+
+// Immutable; const methods are thread-safe. Offsets are physical (deleted rows included).
+class FragmentReader {
+ public:
+  virtual ~FragmentReader() = default;
+  virtual int64_t id() const = 0;
+  virtual int64_t physical_rows() const = 0;
+  // Null: nothing deleted.
+  virtual const DeletionVector* deletions() const = 0;
+  // Stable row ids by physical offset, or empty: ids are addresses.
+  virtual Result<std::span<const uint64_t>> row_ids() const = 0;
+
+  virtual Result<FragmentProjection> Bind(const file::Schema& schema) const = 0;
+  // All physical rows of [start, start + count), deleted ones included.
+  virtual Result<std::shared_ptr<arrow::RecordBatch>> ReadRange(const FragmentProjection& projection,
+                                                                int64_t start, int64_t count) const = 0;
+  // Physical offsets in any order.
+  virtual Result<std::shared_ptr<arrow::RecordBatch>> Take(const FragmentProjection& projection,
+                                                           std::span<const int64_t> offsets) const = 0;
+  // Offsets at which a scan should cut its ranges: page starts of the widest column, and the end.
+  virtual Result<std::vector<int64_t>> ScanBoundaries(const FragmentProjection& projection) const = 0;
+  virtual int64_t EstimateRowBytes(const FragmentProjection& projection) const = 0;
+};
+
+}  // namespace glaive::table
