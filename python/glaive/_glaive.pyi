@@ -1,0 +1,503 @@
+"""Types of the extension module: everything that crosses from Python into the engine.
+
+Conventions:
+
+* Arrow data comes in as any object with ``__arrow_c_stream__`` (``pa.Table``,
+  ``pa.RecordBatchReader``, polars, duckdb, ...), ``__arrow_c_array__`` (``pa.RecordBatch``,
+  ``pa.Array``) or ``__arrow_c_schema__`` (``pa.Schema``). Results are ``pyarrow`` objects; pyarrow is
+  imported at the first call that needs it, not with this module.
+* Every call that may block releases the GIL. On the main thread signals are looked at between
+  morsels, so a KeyboardInterrupt ends a long call.
+* ``timeout`` is in seconds; a passed deadline raises QueryTimeoutError ("Query timeout").
+  ``cancel`` takes a CancelToken that another thread may fire.
+* ``columns`` is a list of column paths ("a", "a.b", "`odd name`") or a dict from output name to SQL
+  expression; None means all columns. "_rowid", "_rowaddr" and "_rowoffset" may be named as well.
+* ``filter`` is SQL text or None.
+* Everything here is thread-safe and usable after fork in the child.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+
+__version__: str
+"""Version of the engine, e.g. "0.1.0"."""
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+class _ArrowSchema(Protocol):
+    def __arrow_c_schema__(self) -> object: ...
+
+_Data = _ArrowStream | _ArrowArray
+_Columns = Sequence[str] | Mapping[str, str] | None
+_Queries = Any
+"""Query vectors: a flat list of numbers or a one-dimensional array (one query), a list of such lists
+or a two-dimensional array (several), or a ``pa.Array`` of lists. Buffers of float16/32/64, int8 and
+uint8 (numpy arrays) are taken as they are; lists become float32."""
+
+# --- errors -----------------------------------------------------------------------------------------
+
+class GlaiveError(Exception):
+    """Root of all errors of the engine. Each subclass is also a subclass of the built-in exceptions
+    that users of the LanceDB and Lance APIs catch for this condition."""
+
+    kind: str
+    """Name of the failure class, e.g. "NotFound"; see each subclass."""
+
+class NotFoundError(GlaiveError, ValueError):
+    """kind "NotFound": a table, version, tag, column or file does not exist."""
+
+class AlreadyExistsError(GlaiveError, ValueError, OSError):
+    """kind "AlreadyExists": table, tag or file exists."""
+
+class InvalidInputError(GlaiveError, ValueError):
+    """kind "InvalidInput": an argument is wrong."""
+
+class SchemaMismatchError(GlaiveError, ValueError, RuntimeError, OSError):
+    """kind "SchemaMismatch": data does not fit the table's schema."""
+
+class CommitConflictError(GlaiveError, RuntimeError, OSError):
+    """kind "Conflict": a concurrent commit makes this operation impossible."""
+
+class RetryableCommitConflictError(CommitConflictError):
+    """kind "RetryableConflict": run the whole operation again on the latest version."""
+
+class TooManyRetriesError(CommitConflictError):
+    """kind "TooManyRetries": own retries are used up."""
+
+class CorruptionError(GlaiveError, RuntimeError, OSError):
+    """kind "Corruption": bytes on disk are not what the format says."""
+
+class StoreError(GlaiveError, OSError):
+    """kind "Io": the operating system or the object store failed."""
+
+class NotSupportedError(GlaiveError, NotImplementedError):
+    """kind "NotSupported": this build does not have the feature (named in the message)."""
+
+class ResourceExhaustedError(GlaiveError, RuntimeError):
+    """kind "ResourceExhausted": the memory budget or another bound was reached."""
+
+class CancelledError(GlaiveError, RuntimeError):
+    """kind "Cancelled": a CancelToken was fired. (An interrupt raises KeyboardInterrupt itself.)"""
+
+class QueryTimeoutError(GlaiveError, RuntimeError, TimeoutError):
+    """kind "Timeout": the message is "Query timeout"."""
+
+class ClosedError(GlaiveError, RuntimeError):
+    """kind "Closed": the connection or table "is closed"."""
+
+class InternalError(GlaiveError, RuntimeError):
+    """kind "Internal": a broken invariant of the engine."""
+
+# --- functions --------------------------------------------------------------------------------------
+
+def simd_info() -> dict[str, Any]:
+    """CPU tier in use: ``tier``, ``target_arch``, ``host_features``, and ``kernels``, a dict from kernel
+    name to its tier."""
+
+def num_threads() -> int:
+    """Threads that compute in this process, the calling thread included."""
+
+def validate_table_name(name: str) -> None:
+    """InvalidInputError unless ``name`` matches ``^[a-zA-Z0-9_\\-\\.]+$``, is not made of dots alone, and
+    is short enough for a file name."""
+
+def format_field_path(segments: Sequence[str]) -> str:
+    """["a", "b.c"] -> "a.`b.c`"."""
+
+def parse_field_path(path: str) -> list[str]:
+    """The inverse; InvalidInputError on an unclosed quote or an empty segment."""
+
+def validate_filter(sql: str, schema: _ArrowSchema) -> list[str]:
+    """Parses and binds a predicate; returns the column paths it reads. InvalidInputError shows the
+    place of a mistake."""
+
+class CancelToken:
+    """Stops calls from another thread. One token may be given to several calls."""
+
+    def __init__(self) -> None: ...
+    def cancel(self) -> None: ...
+    @property
+    def cancelled(self) -> bool: ...
+
+# --- reading ----------------------------------------------------------------------------------------
+
+class BatchReader:
+    """A running scan; iterate for ``pa.RecordBatch``. Each step releases the GIL and can be interrupted.
+
+    Also an Arrow stream (``pa.RecordBatchReader.from_stream(reader)``); prefer
+    ``pa.RecordBatchReader.from_batches(reader.schema, reader)``, which passes typed errors through."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+    def __iter__(self) -> BatchReader: ...
+    def __next__(self) -> pa.RecordBatch: ...
+    def read_all(self) -> pa.Table: ...
+    def close(self) -> None:
+        """Stops the scan and lets go of the snapshot. Idempotent."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hands the rest of the stream over; the reader is empty afterwards."""
+
+class _Readable:
+    """What a table handle and a dataset snapshot have in common. (Documents signatures; the classes
+    below do not share a base at run time.)"""
+
+    def count_rows(
+        self, filter: str | None = None, *, timeout: float | None = None, cancel: CancelToken | None = None
+    ) -> int: ...
+    def scan(
+        self,
+        columns: _Columns = None,
+        filter: str | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        *,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        fragment_ids: Sequence[int] | None = None,
+        in_order: bool = True,
+        batch_size: int | None = None,
+        batch_size_bytes: int | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> BatchReader:
+        """Streams rows in insertion order. ``batch_size`` bounds the rows of a batch (8192 by default)."""
+    def to_table(
+        self,
+        columns: _Columns = None,
+        filter: str | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        *,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        fragment_ids: Sequence[int] | None = None,
+        in_order: bool = True,
+        batch_size: int | None = None,
+        batch_size_bytes: int | None = None,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> pa.Table:
+        """The whole result at once, computed on all threads; faster than draining ``scan``."""
+    def nearest(
+        self,
+        queries: _Queries,
+        column: str | None = None,
+        k: int = 10,
+        *,
+        metric: str = "l2",
+        filter: str | None = None,
+        prefilter: bool = True,
+        offset: int = 0,
+        lower_bound: float | None = None,
+        upper_bound: float | None = None,
+        columns: _Columns = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> pa.Table:
+        """Exact k nearest neighbours by ``_distance`` (float32, appended last), ties by row id.
+
+        ``column`` None: the only vector column of the query's dimension. Several queries against a
+        column of vectors give k rows each, with ``query_index`` (int32) telling which; against a
+        multivector column (list of vectors) all queries together are one multi-vector query."""
+    def infer_vector_column(self, dimension: int | None = None) -> str:
+        """The vector column a search without a column name means; InvalidInputError when none or several."""
+    def take_offsets(
+        self,
+        offsets: Sequence[int],
+        columns: _Columns = None,
+        *,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+    ) -> pa.Table:
+        """Rows by position among the live rows, in the order asked for, repeats included. A list of
+        ints, a numpy array or a ``pa.Array`` of integers. InvalidInputError when out of range."""
+    def take_row_ids(
+        self,
+        row_ids: Sequence[int],
+        columns: _Columns = None,
+        *,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+    ) -> pa.Table:
+        """Rows by ``_rowid``, in the order asked for; ids that no longer exist are left out."""
+    def head(self, n: int, columns: _Columns = None) -> pa.Table: ...
+    def output_schema(
+        self, columns: _Columns = None, *, with_row_id: bool = False, with_row_address: bool = False
+    ) -> pa.Schema:
+        """Schema of ``scan`` with the same arguments."""
+    def explain_scan(
+        self,
+        columns: _Columns = None,
+        filter: str | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        *,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+    ) -> str: ...
+    def explain_nearest(
+        self,
+        queries: _Queries,
+        column: str | None = None,
+        k: int = 10,
+        *,
+        metric: str = "l2",
+        filter: str | None = None,
+        prefilter: bool = True,
+        offset: int = 0,
+        lower_bound: float | None = None,
+        upper_bound: float | None = None,
+        columns: _Columns = None,
+        with_row_id: bool = False,
+    ) -> str: ...
+    def list_versions(self) -> list[dict[str, Any]]:
+        """Oldest first: ``version`` (int), ``timestamp_us`` (int, microseconds since the epoch, UTC),
+        ``metadata`` (dict of str)."""
+    def list_tags(self) -> dict[str, dict[str, Any]]:
+        """Name -> ``version``, ``manifest_size``, ``branch`` (None on main)."""
+    def tag_version(self, tag: str) -> int: ...
+    def create_tag(self, tag: str, version: int) -> None: ...
+    def update_tag(self, tag: str, version: int) -> None: ...
+    def delete_tag(self, tag: str) -> None: ...
+    def stats(self) -> dict[str, Any]:
+        """``total_bytes``, ``num_rows``, ``num_indices``, ``fragment_stats`` with ``num_fragments``,
+        ``num_small_fragments`` and ``lengths`` (min, max, mean, p25, p50, p75, p99)."""
+
+# --- LanceDB level ----------------------------------------------------------------------------------
+
+class Connection:
+    """A database: a directory (or store prefix) in which table ``t`` is the directory ``t.lance``.
+
+    ``uri``: a path, ``file://`` or ``memory://`` (each connection its own). The directory is made when
+    missing. ``read_consistency_interval`` in seconds: None, handles never look for newer versions by
+    themselves; 0, every read does; d, when the last look is older than d.
+    ``storage_options``: unknown schemes raise NotSupportedError; the keys
+    ``new_table_data_storage_version``, ``new_table_enable_v2_manifest_paths`` and
+    ``new_table_enable_stable_row_ids`` are the defaults of new tables."""
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        read_consistency_interval: float | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None: ...
+    @property
+    def uri(self) -> str:
+        """As an absolute path for local databases."""
+    @property
+    def read_consistency_interval(self) -> float | None: ...
+    @property
+    def is_open(self) -> bool: ...
+    def close(self) -> None:
+        """Later calls raise ClosedError; tables already open stay usable."""
+    def table_names(self, start_after: str | None = None, limit: int | None = None) -> list[str]:
+        """Sorted; ``start_after`` is exclusive."""
+    def table_exists(self, name: str) -> bool: ...
+    def table_uri(self, name: str) -> str: ...
+    def open_table(self, name: str, *, version: int | str | None = None) -> Table:
+        """NotFoundError "Table 'x' was not found". With ``version`` (number or tag) the handle is pinned."""
+    def create_table(
+        self,
+        name: str,
+        data: _Data | _ArrowSchema,
+        *,
+        mode: Literal["create", "overwrite", "exist_ok"] = "create",
+        storage_options: Mapping[str, str] | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Table:
+        """Writes the stream as version 1; given only a schema (``pa.Schema``), a table without rows.
+
+        AlreadyExistsError "Table 'x' already exists" with "create"; "exist_ok" opens the existing table
+        and leaves the data alone; "overwrite" commits a new version with the new schema.
+        ``progress`` is called with the rows written so far; what it raises is ignored."""
+    def drop_table(self, name: str, *, ignore_missing: bool = False) -> None: ...
+    def drop_all_tables(self) -> None: ...
+    def rename_table(self, cur_name: str, new_name: str) -> None:
+        """Local and memory stores. (LanceDB's own API refuses this on local databases.)"""
+
+class Table(_Readable):
+    """A table handle: follows versions as the connection's read consistency says, or is pinned.
+
+    Writes build on the latest version, and the handle then shows the result. A pinned handle refuses
+    writes with InvalidInputError "table cannot be modified when a specific version is checked out"."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def uri(self) -> str: ...
+    @property
+    def is_open(self) -> bool: ...
+    def close(self) -> None: ...
+    @property
+    def is_pinned(self) -> bool: ...
+    def version(self) -> int: ...
+    def schema(self) -> pa.Schema: ...
+    def add(
+        self,
+        data: _Data,
+        *,
+        mode: Literal["append", "overwrite"] = "append",
+        progress: Callable[[int], None] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> int:
+        """Streams the rows in and returns the new version. Columns are matched by name at every level,
+        missing nullable ones become null, numbers and strings are cast to the table's types; unknown
+        columns, missing non-nullable ones, nulls in non-nullable ones and vectors of another length
+        raise SchemaMismatchError or InvalidInputError and leave the table unchanged.
+        "overwrite" replaces data and schema. ``progress``: see ``Connection.create_table``."""
+    def delete(self, predicate: str) -> tuple[int, int]:
+        """(deleted rows, new version)."""
+    def checkout(self, version: int | str) -> None:
+        """Pins to a version number or a tag. NotFoundError when there is none."""
+    def checkout_latest(self) -> None:
+        """Unpins and looks for the newest version."""
+    def restore(self, version: int | str | None = None) -> int:
+        """Commits the given (or the pinned) version's content as a new version, returns it and unpins.
+        Without argument and checkout: InvalidInputError "checkout before running restore"."""
+    def uses_v2_manifest_paths(self) -> bool: ...
+    def dataset(self) -> Dataset:
+        """The snapshot that a read would use now."""
+
+# --- Lance level ------------------------------------------------------------------------------------
+
+class Dataset(_Readable):
+    """One version of a table: immutable. Operations that commit return the next snapshot."""
+
+    @staticmethod
+    def open(
+        uri: str,
+        version: int | str | None = None,
+        *,
+        asof_us: int | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Dataset: ...
+    @staticmethod
+    def exists(uri: str, *, storage_options: Mapping[str, str] | None = None) -> bool: ...
+    @staticmethod
+    def write(
+        data: _Data | _ArrowSchema,
+        dest: str | Dataset,
+        *,
+        mode: Literal["create", "append", "overwrite"] = "create",
+        max_rows_per_file: int | None = None,
+        max_bytes_per_file: int | None = None,
+        data_storage_version: str | None = None,
+        enable_stable_row_ids: bool = False,
+        enable_v2_manifest_paths: bool = True,
+        transaction_properties: Mapping[str, str] | None = None,
+        progress: Callable[[int], None] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Dataset: ...
+    @staticmethod
+    def drop(uri: str, *, ignore_not_found: bool = False) -> None: ...
+    @property
+    def uri(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def timestamp_us(self) -> int:
+        """Commit time, microseconds since the epoch, UTC."""
+    @property
+    def schema(self) -> pa.Schema: ...
+    @property
+    def fields(self) -> list[dict[str, Any]]:
+        """The Lance schema in pre-order: ``id``, ``parent_id``, ``name``, ``logical_type``, ``nullable``,
+        ``metadata``."""
+    @property
+    def data_storage_version(self) -> str: ...
+    @property
+    def has_stable_row_ids(self) -> bool: ...
+    @property
+    def max_field_id(self) -> int: ...
+    @property
+    def config(self) -> dict[str, str]: ...
+    @property
+    def table_metadata(self) -> dict[str, str]: ...
+    def latest(self) -> Dataset:
+        """The newest version (self when there is none newer)."""
+    def latest_version(self) -> int: ...
+    def checkout(self, version: int | str) -> Dataset: ...
+    def restore(self) -> Dataset: ...
+    def delete(
+        self, predicate: str, *, timeout: float | None = None, cancel: CancelToken | None = None
+    ) -> tuple[Dataset, int]:
+        """(next snapshot, deleted rows)."""
+    def num_fragments(self) -> int: ...
+    def fragment_ids(self) -> list[int]: ...
+    def fragment(self, fragment_id: int) -> dict[str, Any] | None:
+        """``id``, ``physical_rows``, ``num_deletions``, ``files`` (list of ``path``, ``fields``,
+        ``column_indices``, ``file_major_version``, ``file_minor_version``, ``file_size_bytes``,
+        ``base_id``), ``deletion_file`` (None or ``path``, ``file_type``, ``read_version``, ``id``,
+        ``num_deleted_rows``, ``base_id``), ``row_id_meta`` (None or bytes, the serialized sequence)."""
+    def take_fragment_offsets(
+        self,
+        fragment_id: int,
+        offsets: Sequence[int],
+        columns: _Columns = None,
+        *,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+    ) -> pa.Table:
+        """Rows by position among the live rows of one fragment."""
+    def uses_v2_manifest_paths(self) -> bool: ...
+
+class FileReader:
+    """One Lance file."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        columns: Sequence[str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None: ...
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the selected columns."""
+    @property
+    def version(self) -> tuple[int, int]:
+        """(major, minor) of the footer."""
+    def read_range(self, start: int, num_rows: int) -> pa.RecordBatch: ...
+    def take_rows(self, rows: Sequence[int]) -> pa.RecordBatch: ...
+    def read(
+        self, start: int = 0, num_rows: int | None = None, *, batch_size: int = 1024
+    ) -> BatchReader: ...
+    def num_global_buffers(self) -> int: ...
+    def global_buffer(self, index: int) -> bytes: ...
+    def metadata(self) -> dict[str, Any]:
+        """Footer facts: ``num_rows``, ``num_data_bytes``, ``num_column_metadata_bytes``,
+        ``num_global_buffer_bytes``, ``global_buffers`` (list of ``position``, ``size``), ``columns`` (list of
+        ``pages``: ``num_rows``, ``buffers``, ``encoding``; ``column_buffers``; ``encoding``)."""
+
+class FileWriter:
+    """Writes one Lance file; invisible until ``finish``."""
+
+    def __init__(
+        self,
+        path: str,
+        schema: _ArrowSchema,
+        *,
+        version: str | None = None,
+        data_cache_bytes: int | None = None,
+        max_page_bytes: int | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None: ...
+    def write(self, data: _Data) -> None: ...
+    def add_global_buffer(self, data: bytes) -> int: ...
+    def add_schema_metadata(self, key: str, value: str) -> None: ...
+    @property
+    def num_rows(self) -> int: ...
+    def finish(self) -> int:
+        """Returns the number of rows."""
+    def abort(self) -> None: ...
