@@ -1,13 +1,7 @@
 """What all Python tests share: the seed of the run, the soak switch, the two sides."""
 
-import os
-import random
-
 import pytest
-
-SOAK = os.environ.get("GLAIVE_SOAK", "") not in ("", "0")
-# Workers of one run inherit the variable, so that all of them generate the same cases.
-SEED = int(os.environ.setdefault("GLAIVE_TEST_SEED", str(random.SystemRandom().randrange(1 << 24))))
+from testing import SEED, SOAK
 
 
 def pytest_report_header(config):
