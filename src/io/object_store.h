@@ -1,7 +1,7 @@
 // Where bytes live: a flat name space of immutable objects with conditional creation.
 //
-// Paths are relative to the store's root, separated by '/', without a leading '/', and may not
-// contain "." or ".." segments (InvalidInput). All methods are thread-safe.
+// Paths are relative to the store's root, separated by '/', without a leading '/', and
+// may not contain "." or ".." segments (InvalidInput). All methods are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,8 @@ class RandomAccessObject {
   // Exactly `range`; Corruption when it lies outside the object (the file is truncated).
   // Local files: a zero-copy slice of the mapping, which the buffer keeps alive.
   virtual Result<std::shared_ptr<arrow::Buffer>> Read(ByteRange range) = 0;
-  // Several ranges, in parallel and coalesced where the store gains by it; results in order.
+  // Several ranges, in parallel and coalesced where the store gains by it; results in
+  // order.
   virtual Result<std::vector<std::shared_ptr<arrow::Buffer>>> ReadMany(
       std::span<const ByteRange> ranges) = 0;
 };
@@ -62,10 +63,11 @@ class ObjectStore {
  public:
   virtual ~ObjectStore() = default;
 
-  // Identifies the store and root, e.g. "/data/db/t.lance" or "memory://7/t.lance". Cache keys begin
-  // with it.
+  // Identifies the store and root, e.g. "/data/db/t.lance" or "memory://7/t.lance". Cache
+  // keys begin with it.
   virtual const std::string& root() const = 0;
-  // A store whose root is `path` below this one. Cheap; shares everything else.
+  // A store whose root is `path` below this one. Cheap; shares everything else. When
+  // `path` is invalid (see above), every operation of the child fails with InvalidInput.
   virtual std::shared_ptr<ObjectStore> Child(std::string_view path) = 0;
   // True when List returns paths in ascending byte order and does so by pages.
   virtual bool lists_in_order() const = 0;
@@ -74,35 +76,63 @@ class ObjectStore {
   virtual Result<std::shared_ptr<RandomAccessObject>> Open(
       std::string_view path, std::optional<int64_t> size_hint = std::nullopt) = 0;
   virtual Result<std::shared_ptr<arrow::Buffer>> Get(std::string_view path) = 0;
+  // Head and Exists know objects only: a directory is NotFound, or false.
   virtual Result<ObjectInfo> Head(std::string_view path) = 0;  // NotFound
   virtual Result<bool> Exists(std::string_view path) = 0;
-  // All objects below `prefix` (a directory; empty: the root), recursively or one level with
-  // directories. A missing directory lists as empty.
-  virtual Result<std::vector<ObjectInfo>> List(std::string_view prefix, bool recursive) = 0;
+  // All objects below `prefix` (a directory; empty: the root), recursively or one level
+  // with directories. In ascending byte order of their paths. A missing directory lists
+  // as empty.
+  virtual Result<std::vector<ObjectInfo>> List(std::string_view prefix,
+                                               bool recursive) = 0;
+  // Base names of the objects directly in `directory`, in no order. A missing directory
+  // lists as empty. Cheaper than List where sizes cost a call each.
+  virtual Result<std::vector<std::string>> ListNames(std::string_view directory) = 0;
 
   virtual Result<std::unique_ptr<ObjectWriter>> Create(std::string_view path) = 0;
   // Replaces atomically. Durable on return unless `durable` is false (hints).
-  virtual Status Put(std::string_view path, std::span<const uint8_t> bytes, bool durable = true) = 0;
-  // AlreadyExists when `path` exists; otherwise as Put. Exactly one of several callers succeeds.
+  virtual Status Put(std::string_view path, std::span<const uint8_t> bytes,
+                     bool durable = true) = 0;
+  // AlreadyExists when `path` exists; otherwise as Put. Exactly one of several callers
+  // succeeds.
   virtual Status PutIfAbsent(std::string_view path, std::span<const uint8_t> bytes) = 0;
   virtual Status Delete(std::string_view path) = 0;  // a missing object is no error
-  // Removes everything below `prefix` and the directory itself.
+  // Removes everything below `prefix` and the directory itself. A missing one is no
+  // error.
   virtual Status DeleteTree(std::string_view prefix) = 0;
-  // Renames an object or directory. NotSupported on stores without it.
+  // Renames an object (replacing another) or a directory (AlreadyExists when `to` is one
+  // that is not empty). NotSupported on stores without it.
   virtual Status Rename(std::string_view from, std::string_view to) = 0;
 };
 
-struct LocalStoreOptions {
-  int max_open_files = 256;  // mapped files are kept open up to this number
+// How a new name is claimed so that exactly one of several writers succeeds. Not every
+// file system offers every way: each falls back to the next.
+enum class PublishMethod : uint8_t {
+  kLink,             // link(2): works on all usual local file systems and NFS
+  kRenameNoReplace,  // renameat2(RENAME_NOREPLACE): where hard links are refused (FAT,
+                     // some FUSE)
+  kExclusiveCreate,  // open(O_EXCL) under the final name: other readers may see it half
+                     // written
 };
 
-// A directory of the local file system; created when missing if `create`.
-Result<std::shared_ptr<ObjectStore>> OpenLocalStore(std::string_view directory, bool create,
+struct LocalStoreOptions {
+  // Mapped files are kept up to this number (no descriptors are held). The kernel's bound
+  // for all mappings of a process is usually 65,530.
+  int max_open_files = 8192;
+  // Where PutIfAbsent starts; what the file system refuses is left out by itself.
+  PublishMethod publish_method = PublishMethod::kLink;
+};
+
+// A directory of the local file system; when missing, created if `create`, otherwise
+// NotFound.
+Result<std::shared_ptr<ObjectStore>> OpenLocalStore(std::string_view directory,
+                                                    bool create,
                                                     LocalStoreOptions options = {});
 // An empty store in memory, gone with its last reference.
 std::shared_ptr<ObjectStore> MakeMemoryStore();
 
-// Splits a URI (a path, file://, memory://) into a store rooted there. Other schemes: NotSupported.
+// Splits a URI into a store rooted there: a path ("~" is the home directory),
+// file:///path, file:/path, or memory:// (a new, empty store each time). Other schemes:
+// NotSupported.
 Result<std::shared_ptr<ObjectStore>> OpenStore(std::string_view uri, bool create);
 
 }  // namespace glaive::io

@@ -1,0 +1,125 @@
+#include "io/local_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "io/path.h"
+
+namespace glaive::io {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
+// Writeback starts each time this much is new, so that the sync at the end finds little
+// to do.
+constexpr int64_t kWritebackBytes = int64_t{8} << 20;
+
+// Creates a temporary file for `path`, and the directories above it when they are
+// missing.
+Result<FileDescriptor> CreateTemporary(const std::string& path,
+                                       const std::string& temporary, bool durable) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL;
+  FileDescriptor fd = OpenFile(temporary, kFlags);
+  if (!fd.valid() && errno == ENOENT) {
+    GLAIVE_RETURN_NOT_OK(MakeDirectories(std::string(ParentPath(path)), durable));
+    fd = OpenFile(temporary, kFlags);
+  }
+  if (!fd.valid()) return ErrnoStatus(errno, "create", path);
+  return fd;
+}
+
+Status RenameInto(const std::string& temporary, const std::string& path, bool durable) {
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    return ErrnoStatus(errno, "create", path);
+  }
+  return durable ? SyncDirectory(std::string(ParentPath(path))) : Status::OK();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ObjectWriter>> LocalWriter::Make(std::string path) {
+  std::string temporary = TemporaryPathFor(path);
+  GLAIVE_ASSIGN_OR_RETURN(FileDescriptor fd, CreateTemporary(path, temporary, true));
+  return std::unique_ptr<ObjectWriter>(
+      new LocalWriter(std::move(path), std::move(temporary), std::move(fd)));
+}
+
+LocalWriter::LocalWriter(std::string path, std::string temporary, FileDescriptor fd)
+    : path_(std::move(path)), temporary_(std::move(temporary)), fd_(std::move(fd)) {}
+
+LocalWriter::~LocalWriter() { Abort(); }
+
+Status LocalWriter::Append(std::span<const uint8_t> bytes) {
+  if (!fd_.valid()) return Closed("file '", path_, "' was finished or aborted already");
+  GLAIVE_RETURN_NOT_OK(failure_);
+  position_ += static_cast<int64_t>(bytes.size());
+  if (buffered_ + bytes.size() > kBufferBytes) {
+    GLAIVE_RETURN_NOT_OK(Flush());
+    // What fills a buffer by itself gains nothing from being copied into one.
+    if (bytes.size() >= kBufferBytes) return WriteOut(bytes);
+  }
+  if (bytes.empty()) return Status::OK();
+  if (buffer_ == nullptr) {
+    buffer_ = std::make_unique_for_overwrite<uint8_t[]>(kBufferBytes);
+  }
+  std::memcpy(buffer_.get() + buffered_, bytes.data(), bytes.size());
+  buffered_ += bytes.size();
+  return Status::OK();
+}
+
+Status LocalWriter::Flush() {
+  const size_t size = std::exchange(buffered_, 0);
+  return WriteOut({buffer_.get(), size});
+}
+
+Status LocalWriter::WriteOut(std::span<const uint8_t> bytes) {
+  failure_ = WriteAll(fd_.get(), bytes, path_);
+  GLAIVE_RETURN_NOT_OK(failure_);
+  written_ += static_cast<int64_t>(bytes.size());
+  if (written_ - writeback_started_ >= kWritebackBytes) {
+    // Advice only: a file system without it syncs everything at the end.
+    ::sync_file_range(fd_.get(), writeback_started_, written_ - writeback_started_,
+                      SYNC_FILE_RANGE_WRITE);
+    writeback_started_ = written_;
+  }
+  return Status::OK();
+}
+
+Status LocalWriter::Finish() {
+  if (!fd_.valid()) return Closed("file '", path_, "' was finished or aborted already");
+  Status status = failure_;
+  if (status.ok()) status = Flush();
+  if (status.ok()) status = SyncFile(fd_.get(), path_);
+  if (status.ok()) status = RenameInto(temporary_, path_, true);
+  if (!status.ok()) {
+    Abort();
+    return status;
+  }
+  fd_.Close();
+  buffer_.reset();
+  return Status::OK();
+}
+
+void LocalWriter::Abort() {
+  if (!fd_.valid()) return;
+  fd_.Close();
+  buffer_.reset();
+  ::unlink(temporary_.c_str());
+}
+
+Status ReplaceFile(const std::string& path, std::span<const uint8_t> bytes,
+                   bool durable) {
+  const std::string temporary = TemporaryPathFor(path);
+  GLAIVE_ASSIGN_OR_RETURN(FileDescriptor fd, CreateTemporary(path, temporary, durable));
+  Status status = WriteAll(fd.get(), bytes, path);
+  if (status.ok() && durable) status = SyncFile(fd.get(), path);
+  fd.Close();
+  if (status.ok()) status = RenameInto(temporary, path, durable);
+  if (!status.ok()) ::unlink(temporary.c_str());
+  return status;
+}
+
+}  // namespace glaive::io

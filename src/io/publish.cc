@@ -1,0 +1,102 @@
+#include "io/publish.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include <linux/fs.h>
+#include <sys/stat.h>
+
+#include "io/posix_file.h"
+
+namespace glaive::io {
+namespace {
+
+// The call cannot work on this file system, as opposed to having failed this once.
+bool IsRefusal(int error_number) {
+  switch (error_number) {
+    case EPERM:
+    case EACCES:  // SELinux and some FUSE file systems, although the directory is
+                  // writable
+    case ENOSYS:
+    case EINVAL:
+    case EXDEV:
+    case EMLINK:
+    case EOPNOTSUPP:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool SameFile(const std::string& a, const std::string& b) {
+  struct stat info_a, info_b;
+  return ::stat(a.c_str(), &info_a) == 0 && ::stat(b.c_str(), &info_b) == 0 &&
+         info_a.st_dev == info_b.st_dev && info_a.st_ino == info_b.st_ino;
+}
+
+Status CreateExclusively(const std::string& path, std::span<const uint8_t> bytes) {
+  const FileDescriptor fd = OpenFile(path, O_WRONLY | O_CREAT | O_EXCL);
+  if (!fd.valid()) return ErrnoStatus(errno, "create", path);
+  Status status = WriteAll(fd.get(), bytes, path);
+  if (status.ok()) status = SyncFile(fd.get(), path);
+  if (!status.ok()) ::unlink(path.c_str());
+  return status;
+}
+
+// 0, EEXIST, or another errno.
+int Claim(const std::string& temporary, const std::string& path, PublishMethod method) {
+  if (method == PublishMethod::kRenameNoReplace) {
+    const int rc = ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(),
+                               RENAME_NOREPLACE);
+    return rc == 0 ? 0 : errno;
+  }
+  int error_number = ::link(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;
+  // Over NFS a lost reply makes the client ask again and be told EEXIST or another error
+  // although its own first attempt went through.
+  if (error_number != 0 && SameFile(temporary, path)) error_number = 0;
+  if (error_number == 0) ::unlink(temporary.c_str());
+  return error_number;
+}
+
+}  // namespace
+
+Status WriteNewFile(const std::string& path, std::span<const uint8_t> bytes,
+                    std::atomic<PublishMethod>* method) {
+  // Saves the writing when somebody else was faster; the claim below is what decides.
+  struct stat info;
+  if (::lstat(path.c_str(), &info) == 0) return ErrnoStatus(EEXIST, "create", path);
+
+  PublishMethod current = method->load(std::memory_order_relaxed);
+  if (current == PublishMethod::kExclusiveCreate) return CreateExclusively(path, bytes);
+
+  const std::string temporary = TemporaryPathFor(path);
+  FileDescriptor fd = OpenFile(temporary, O_WRONLY | O_CREAT | O_EXCL);
+  if (!fd.valid()) return ErrnoStatus(errno, "create", path);
+  Status status = WriteAll(fd.get(), bytes, path);
+  if (status.ok()) status = SyncFile(fd.get(), path);
+  fd.Close();
+  if (!status.ok()) {
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  int error_number = Claim(temporary, path, current);
+  while (error_number != 0 && IsRefusal(error_number)) {
+    if (current == PublishMethod::kRenameNoReplace) {
+      ::unlink(temporary.c_str());
+      GLAIVE_RETURN_NOT_OK(CreateExclusively(path, bytes));
+      method->store(PublishMethod::kExclusiveCreate, std::memory_order_relaxed);
+      return Status::OK();
+    }
+    current = PublishMethod::kRenameNoReplace;
+    error_number = Claim(temporary, path, current);
+    if (error_number == 0) method->store(current, std::memory_order_relaxed);
+  }
+  if (error_number == 0) return Status::OK();
+  ::unlink(temporary.c_str());
+  return ErrnoStatus(error_number, "create", path);
+}
+
+}  // namespace glaive::io
