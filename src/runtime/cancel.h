@@ -1,4 +1,5 @@
-// Cooperative cancellation: a flag, a deadline, and an optional hook of the embedding language.
+// Cooperative cancellation: a flag, a deadline, and an optional hook of the embedding
+// language.
 #pragma once
 
 #include <atomic>
@@ -26,7 +27,8 @@ class CancelToken {
 
   // Cheap: to be called once per morsel. Cancelled or Timeout when the work should stop.
   Status Check() const {
-    if (cancelled_.load(std::memory_order_relaxed)) return Cancelled("the call was cancelled");
+    if (cancelled_.load(std::memory_order_relaxed))
+      return Cancelled("the call was cancelled");
     if (deadline_ && Clock::now() > *deadline_) return TimedOut("Query timeout");
     return Status::OK();
   }

@@ -1,4 +1,5 @@
-// The one object that owns threads, the memory budget and the caches. Passed down explicitly.
+// The one object that owns threads, the memory budget and the caches. Passed down
+// explicitly.
 #pragma once
 
 #include <atomic>
@@ -16,8 +17,8 @@ class CancelToken;
 class ThreadPool;
 
 struct RuntimeOptions {
-  // Threads that compute, the calling thread included. 0: what the cgroup and the affinity mask
-  // grant this process; GLAIVE_NUM_THREADS overrides it.
+  // Threads that compute, the calling thread included. 0: what the cgroup and the
+  // affinity mask grant this process; GLAIVE_NUM_THREADS overrides it.
   int num_threads = 0;
   // Bound for caches and working memory, bytes. 0: half of what the cgroup grants.
   int64_t memory_budget_bytes = 0;
@@ -40,7 +41,8 @@ class MemoryBudget {
   std::atomic<int64_t> used_{0};
 };
 
-// A sharded LRU cache from string to immutable shared objects, bounded by bytes. Thread-safe.
+// A sharded LRU cache from string to immutable shared objects, bounded by bytes.
+// Thread-safe.
 class Cache {
  public:
   explicit Cache(int64_t capacity_bytes);
@@ -70,15 +72,17 @@ class Runtime {
 
   int num_threads() const;
 
-  // Runs body(0) … body(num_tasks - 1), in any order, on the pool and on the calling thread, which
-  // takes tasks itself until none is left. Returns the first error; tasks not yet started are then
-  // skipped. `cancel` is checked before each task. With one task, or one thread, nothing leaves the
-  // calling thread. A body may call ParallelFor again (it then runs inline as far as needed), but
-  // must not wait for another task in any other way.
+  // Runs body(0) … body(num_tasks - 1), in any order, on the pool and on the calling
+  // thread, which takes tasks itself until none is left. Returns the first error; tasks
+  // not yet started are then skipped. `cancel` is checked before each task. With one
+  // task, or one thread, nothing leaves the calling thread. A body may call ParallelFor
+  // again (it then runs inline as far as needed), but must not wait for another task in
+  // any other way.
   Status ParallelFor(int64_t num_tasks, const std::function<Status(int64_t task)>& body,
                      CancelToken* cancel = nullptr);
 
-  // As above; `worker` is in [0, num_threads()) and no two tasks with the same worker run at once.
+  // As above; `worker` is in [0, num_threads()) and no two tasks with the same worker run
+  // at once.
   Status ParallelForWorker(int64_t num_tasks,
                            const std::function<Status(int64_t task, int worker)>& body,
                            CancelToken* cancel = nullptr);
