@@ -1,0 +1,180 @@
+"""The workloads of the table benches; the same code runs on both sides.
+
+Each returns the seconds of one execution (or a list of them). What it needs is opened outside the clock.
+"""
+
+import gc
+import os
+import pathlib
+import shutil
+import time
+
+import numpy as np
+import pyarrow as pa
+
+DIM = 384
+TEXT = "a title of ordinary length, number "
+
+
+def schema():
+    return pa.schema(
+        [
+            pa.field("id", pa.int64()),
+            pa.field("bucket", pa.int32()),
+            pa.field("text", pa.utf8()),
+            pa.field("vector", pa.list_(pa.float32(), DIM)),
+        ]
+    )
+
+
+def batch(first, rows, seed):
+    rng = np.random.default_rng(seed)
+    vectors = pa.array(rng.standard_normal(rows * DIM, dtype=np.float32))
+    return pa.record_batch(
+        [
+            pa.array(np.arange(first, first + rows, dtype=np.int64)),
+            pa.array(rng.integers(0, 1000, rows, dtype=np.int32)),
+            pa.array([TEXT + str(i) for i in range(first, first + rows)]),
+            pa.FixedSizeListArray.from_arrays(vectors, DIM),
+        ],
+        schema=schema(),
+    )
+
+
+def queries(count):
+    return np.random.default_rng(77).standard_normal((count, DIM), dtype=np.float32)
+
+
+def clocked(call):
+    began = time.perf_counter()
+    result = call()
+    return time.perf_counter() - began, result
+
+
+def memory(field):
+    for line in open("/proc/self/status"):
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+
+
+class Context:
+    def __init__(self, lance, lancedb):
+        self.lance, self.lancedb = lance, lancedb
+        self.tables, self.datasets = {}, {}
+
+    def import_time(self):
+        return self.import_seconds
+
+    def table(self, uri):
+        if uri not in self.tables:
+            folder, name = os.path.split(uri)
+            self.tables[uri] = self.lancedb.connect(folder).open_table(name.removesuffix(".lance"))
+        return self.tables[uri]
+
+    def dataset(self, uri):
+        if uri not in self.datasets:
+            self.datasets[uri] = self.lance.dataset(uri)
+        return self.datasets[uri]
+
+    # --- making data
+
+    def make(self, uri, rows, per_batch=10_000):
+        """The table that both sides read."""
+        batches = (batch(first, min(per_batch, rows - first), first) for first in range(0, rows, per_batch))
+        reader = pa.RecordBatchReader.from_batches(schema(), batches)
+        self.lance.write_dataset(reader, uri, schema=schema())
+
+    # --- search
+
+    def search(self, uri, number=0, where=None):
+        table, query = self.table(uri), queries(number + 1)[number]
+
+        def run():
+            search = table.search(query, vector_column_name="vector").limit(10)
+            if where:
+                search = search.where(where)
+            return search.select(["id"]).to_arrow()
+
+        seconds, found = clocked(run)
+        return seconds, found["id"].to_pylist()
+
+    def search_many(self, uri, count):
+        table, many = self.table(uri), list(queries(count))
+        run = lambda: table.search(many, vector_column_name="vector").limit(10).select(["id"]).to_arrow()  # noqa: E731
+        seconds, found = clocked(run)
+        return seconds, sorted(zip(found["query_index"].to_pylist(), found["id"].to_pylist()))
+
+    # --- scan and count
+
+    def scan_vectors(self, uri):
+        dataset = self.dataset(uri)
+
+        def run():
+            table = dataset.to_table(columns=["vector"])
+            return table.num_rows
+
+        return clocked(run)
+
+    def scan_filtered(self, uri, where):
+        seconds, found = clocked(lambda: self.dataset(uri).to_table(filter=where))
+        return seconds, found["id"].to_pylist()
+
+    def count_filtered(self, uri, where):
+        return clocked(lambda: self.dataset(uri).count_rows(where))
+
+    # --- take
+
+    def take(self, uri, rows):
+        dataset = self.dataset(uri)
+        seconds, found = clocked(lambda: dataset.take(rows, columns=["id", "text", "vector"]))
+        return seconds, found["id"].to_pylist()
+
+    def take_offsets(self, uri, rows):
+        table = self.table(uri)
+        seconds, found = clocked(lambda: table.take_offsets(rows).select(["id", "text", "vector"]).to_arrow())
+        return seconds, sorted(found["id"].to_pylist())
+
+    # --- open
+
+    def open(self, uri):
+        folder, name = os.path.split(uri)
+        database, name = self.lancedb.connect(folder), name.removesuffix(".lance")
+        seconds, version = clocked(lambda: database.open_table(name).version)
+        return seconds, version
+
+    def open_dataset(self, uri):
+        return clocked(lambda: self.lance.dataset(uri).version)
+
+    # --- write
+
+    def append_rows(self, uri, count, first):
+        """One-row appends; the time of each."""
+        path = pathlib.Path(uri)
+        if first == 0 and path.exists():
+            shutil.rmtree(path)
+        folder, name = os.path.split(uri)
+        database, name = self.lancedb.connect(folder), name.removesuffix(".lance")
+        row = pa.Table.from_batches([batch(first, 1, first)])
+        seconds = []
+        if first == 0:
+            database.create_table(name, row)
+            count -= 1
+            first = 1
+        table = database.open_table(name)
+        for i in range(first, first + count):
+            row = pa.Table.from_batches([batch(i, 1, i)])
+            seconds.append(clocked(lambda: table.add(row))[0])  # noqa: B023
+        return seconds, table.version
+
+    def bulk_load(self, uri, rows, per_batch):
+        """Seconds, bytes in, and how far memory rose above what it was before."""
+        shutil.rmtree(uri, ignore_errors=True)
+        one = batch(0, per_batch, 5)
+        reader = pa.RecordBatchReader.from_batches(schema(), (one for _ in range(rows // per_batch)))
+        gc.collect()
+        with open("/proc/self/clear_refs", "w") as f:
+            f.write("5")
+        before = memory("VmRSS")
+        seconds, _ = clocked(lambda: self.lance.write_dataset(reader, uri, schema=schema()))
+        peak = memory("VmHWM") - before
+        return seconds, {"bytes": one.nbytes * (rows // per_batch), "peak": peak, "batch": one.nbytes}
