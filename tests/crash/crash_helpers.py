@@ -1,0 +1,34 @@
+"""Child processes that write tables: started here, killed by the tests."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PREAMBLE = """
+import importlib, json, os, random, sys, time
+import pyarrow as pa
+lance = importlib.import_module(os.environ["GLAIVE_CHILD_LANCE"])
+"""
+
+
+def start(code, *args):
+    """Runs `code` with `lance` in scope and `sys.argv[1:]` = args; stdout is a pipe of lines."""
+    upstream = os.environ.get("GLAIVE_TEST_OURS") == "upstream"
+    env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", RUST_LOG="off")
+    env["GLAIVE_CHILD_LANCE"] = "lance" if upstream else "glaive.lance"
+    if upstream:
+        python = str(ROOT / ".venv-upstream" / "bin" / "python")
+        env.pop("PYTHONPATH", None)
+    else:
+        python = sys.executable
+        env["PYTHONPATH"] = os.pathsep.join([str(ROOT / "python"), *filter(None, [env.get("PYTHONPATH")])])
+    return subprocess.Popen(
+        [python, "-c", PREAMBLE + code, *map(str, args)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+    )
