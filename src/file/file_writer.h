@@ -1,12 +1,12 @@
 // Writes one Lance file of version 2.0, 2.1 or 2.2.
 #pragma once
 
-#include <arrow/type_fwd.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <arrow/type_fwd.h>
 
 #include "base/status.h"
 #include "file/schema.h"
@@ -30,23 +30,26 @@ struct FileWriteSummary {
   std::string path;
   int64_t num_rows = 0;
   int64_t size_bytes = 0;
-  // Field ids that own a column, and their column numbers, as a manifest's DataFile lists them.
+  // Field ids that own a column, and their column numbers, as a manifest's DataFile lists
+  // them.
   std::vector<int32_t> field_ids;
   std::vector<int32_t> column_indices;
 };
 
-// Not thread-safe. Memory is bounded by one page per column plus one batch. The object becomes
-// visible at Finish; without it nothing is left behind.
+// Not thread-safe. Memory is bounded by one page per column plus one batch. The object
+// becomes visible at Finish; without it nothing is left behind.
 class FileWriter {
  public:
-  // `schema` gives names, ids, types and encoder hints (field metadata `lance-encoding:*`).
-  static Result<std::unique_ptr<FileWriter>> Make(io::ObjectStore& store, std::string path,
-                                                  Schema schema, FileWriterOptions options = {});
+  // `schema` gives names, ids, types and encoder hints (field metadata
+  // `lance-encoding:*`).
+  static Result<std::unique_ptr<FileWriter>> Make(io::ObjectStore& store,
+                                                  std::string path, Schema schema,
+                                                  FileWriterOptions options = {});
   ~FileWriter();
 
-  // Columns are matched by name at every level and cast where the storage type differs only by
-  // layout (views, offset width, dictionary index width). SchemaMismatch names the column; nulls in
-  // a non-nullable field are InvalidInput.
+  // Columns are matched by name at every level and cast where the storage type differs
+  // only by layout (views, offset width, dictionary index width). SchemaMismatch names
+  // the column; nulls in a non-nullable field are InvalidInput.
   Status Write(const arrow::RecordBatch& batch);
   // Extra global buffer; returns its index (>= 1).
   Result<int> AddGlobalBuffer(std::shared_ptr<arrow::Buffer> bytes);
