@@ -18,7 +18,7 @@ endef
 
 .PHONY: help
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
+	@awk -F':.*## ' '/^[a-z-]+( [a-z-]+)*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup setup-build
 setup-build: ## Debian packages and .venv
