@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -13,19 +14,25 @@
 
 namespace glaive::expr {
 
-class Node;  // expr/ast.h
+// Columns beside those of the schema that an expression may name, with their types.
+using ExtraColumns = std::vector<std::pair<std::string, std::shared_ptr<arrow::DataType>>>;
+// _rowid, _rowaddr and _rowoffset, all uint64: what every scan can give.
+const ExtraColumns& RowMetaColumns();
 
 // A bound predicate. Immutable; Evaluate may run on several threads at once.
 class Predicate {
  public:
   // Parses and binds. InvalidInput shows the place of the error ("... at position 7 near 'x'");
   // NotFound-like unknown columns are InvalidInput naming the column and the columns there are.
-  static Result<std::shared_ptr<const Predicate>> Make(std::string_view sql, const file::Schema& schema);
+  static Result<std::shared_ptr<const Predicate>> Make(std::string_view sql, const file::Schema& schema,
+                                                       const ExtraColumns& extra = RowMetaColumns());
   ~Predicate();
 
   // Paths of the fields that Evaluate needs (quoted form, for Schema::Project), meta columns
   // (_rowid, _rowaddr, _rowoffset) excluded and reported by the flags below.
   const std::vector<std::string>& columns() const;
+  // Names of the extra columns that Evaluate needs.
+  const std::vector<std::string>& extra_columns() const;
   bool needs_row_id() const;
   bool needs_row_address() const;
   bool needs_row_offset() const;
@@ -35,6 +42,7 @@ class Predicate {
   Result<int64_t> Evaluate(const arrow::RecordBatch& batch, uint8_t* keep) const;
   // TRUE / FALSE / NULL per row.
   Result<std::shared_ptr<arrow::BooleanArray>> EvaluateToArray(const arrow::RecordBatch& batch) const;
+  // In the notation of plans: `id = Int64(1)`.
   std::string ToString() const;
 
  private:
@@ -43,13 +51,17 @@ class Predicate {
   std::unique_ptr<Impl> impl_;
 };
 
-// A scalar expression for `select({"alias": "expr"})`. Arithmetic and functions that are not built
-// yet are NotSupported by name.
+// A scalar expression for `select({"alias": "expr"})`. Functions and operators that are not built yet
+// are NotSupported by name. Immutable; Evaluate may run on several threads at once.
 class ScalarExpr {
  public:
-  static Result<std::shared_ptr<const ScalarExpr>> Make(std::string_view sql, const file::Schema& schema);
+  static Result<std::shared_ptr<const ScalarExpr>> Make(std::string_view sql, const file::Schema& schema,
+                                                        const ExtraColumns& extra = RowMetaColumns());
   ~ScalarExpr();
   const std::vector<std::string>& columns() const;
+  const std::vector<std::string>& extra_columns() const;
+  // The path, when the expression is nothing but a column.
+  const std::string* plain_column() const;
   std::shared_ptr<arrow::DataType> type() const;
   Result<std::shared_ptr<arrow::Array>> Evaluate(const arrow::RecordBatch& batch) const;
 

@@ -1,0 +1,103 @@
+// Expressions whose names and types are resolved: they evaluate over record batches.
+#pragma once
+
+#include <arrow/datum.h>
+#include <arrow/type_fwd.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "expr/array_predicate.h"
+#include "expr/bitmap.h"
+
+namespace glaive::expr {
+
+struct EvalContext {
+  const arrow::RecordBatch& batch;
+  int64_t rows;
+};
+
+// Immutable; thread-safe.
+class ValueExpr {
+ public:
+  explicit ValueExpr(std::shared_ptr<arrow::DataType> type) : type_(std::move(type)) {}
+  virtual ~ValueExpr() = default;
+  const std::shared_ptr<arrow::DataType>& type() const { return type_; }
+  // An array of `rows` values, or a scalar for an expression without columns.
+  virtual Result<arrow::Datum> Eval(const EvalContext& context) const = 0;
+  Result<std::shared_ptr<arrow::Array>> EvalArray(const EvalContext& context) const;
+  // Set when this is a literal as written, so that it can take the type of what it meets.
+  virtual const Literal* literal() const { return nullptr; }
+
+ private:
+  std::shared_ptr<arrow::DataType> type_;
+};
+using ValuePtr = std::shared_ptr<const ValueExpr>;
+
+// Immutable; thread-safe. Three-valued logic needs no third bitmap: each expression is asked for the
+// rows where it is TRUE, or for those where it is FALSE, and NOT swaps the question.
+class BoolExpr {
+ public:
+  virtual ~BoolExpr() = default;
+  // Bit i of `out` is set iff the expression is `want` in row i; WordCount(rows) words.
+  virtual Status Eval(const EvalContext& context, bool want, uint64_t* out) const = 0;
+};
+using BoolPtr = std::shared_ptr<const BoolExpr>;
+
+// Values.
+ValuePtr MakeColumn(std::vector<std::string> path, std::shared_ptr<arrow::DataType> type);
+Result<ValuePtr> MakeConstant(const Literal& literal);
+// A number in the type `type`, as an operand of arithmetic; nullptr when it has no place there.
+Result<ValuePtr> MakeTypedConstant(const Literal& literal,
+                                   const std::shared_ptr<arrow::DataType>& type);
+// `adapt`: a literal takes the type of the other operand where it can, so that `i * 2` stays in the
+// type of i. Upstream does so in projections; in filters literals are int64 and float64.
+Result<ValuePtr> MakeArithmetic(const std::string& op, ValuePtr left, ValuePtr right, bool adapt);
+Result<ValuePtr> MakeNegate(ValuePtr operand);
+Result<ValuePtr> MakeCast(ValuePtr operand, std::shared_ptr<arrow::DataType> type);
+Result<std::shared_ptr<arrow::DataType>> ParseCastType(const std::string& name);
+// Functions with a value that is no boolean; nullptr when there is none of this name.
+Result<ValuePtr> MakeCall(const std::string& name, std::vector<ValuePtr> arguments);
+ValuePtr MakeBoolValue(BoolPtr operand);
+
+// Booleans.
+enum class Truth : uint8_t { kFalse, kTrue, kNull };
+BoolPtr MakeTruth(Truth value);
+BoolPtr MakeAnd(std::vector<BoolPtr> operands);
+BoolPtr MakeOr(std::vector<BoolPtr> operands);
+BoolPtr MakeNot(BoolPtr operand);
+BoolPtr MakeTest(ValuePtr value, ArrayPredicatePtr predicate);
+Result<BoolPtr> MakeComparison(CompareOp op, ValuePtr left, ValuePtr right);
+BoolPtr MakeIsNull(ValuePtr operand);
+BoolPtr MakeIsNull(BoolPtr operand);
+// operand IS TRUE / IS FALSE
+BoolPtr MakeIs(BoolPtr operand, bool truth);
+// A boolean value.
+BoolPtr MakeFromValue(ValuePtr operand);
+// Element tests on lists: any or all of the constants occur in the list.
+Result<BoolPtr> MakeListHas(ValuePtr list, const std::vector<Literal>& needles, bool all);
+Result<BoolPtr> MakeRegex(ValuePtr text, std::string pattern);
+// text LIKE pattern with a pattern from a column, and the like.
+Result<BoolPtr> MakeTextPairs(TextTest test, ValuePtr text, ValuePtr pattern, char escape);
+
+// Building blocks of the above.
+Result<ValuePtr> MakeFunction(std::string arrow_function, std::vector<ValuePtr> operands,
+                              std::vector<std::shared_ptr<arrow::DataType>> casts = {},
+                              std::shared_ptr<arrow::DataType> result_cast = nullptr);
+ValuePtr MakeCastExpr(ValuePtr operand, std::shared_ptr<arrow::DataType> type);
+// Both operands are cast to `type`, a number type that is no decimal.
+ValuePtr MakeRemainder(ValuePtr left, ValuePtr right, std::shared_ptr<arrow::DataType> type);
+// The type of the values: that of the dictionary for dictionary columns.
+std::shared_ptr<arrow::DataType> ValueType(const std::shared_ptr<arrow::DataType>& type);
+
+// Arrow's function `name`; its errors become InvalidInput.
+Result<arrow::Datum> CallArrow(const std::string& name, const std::vector<arrow::Datum>& arguments);
+Result<arrow::Datum> CastTo(const arrow::Datum& value, const std::shared_ptr<arrow::DataType>& type);
+// The type in which values of two types are compared; InvalidInput when there is none.
+Result<std::shared_ptr<arrow::DataType>> ComparisonType(const std::shared_ptr<arrow::DataType>& left,
+                                                        const std::shared_ptr<arrow::DataType>& right);
+
+}  // namespace glaive::expr

@@ -1,0 +1,426 @@
+// Boolean expressions over masks of rows.
+#include <arrow/array.h>
+#include <arrow/compute/api.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
+
+#include <algorithm>
+
+#include "expr/bound.h"
+#include "expr/compare.h"
+#include "expr/like.h"
+
+namespace glaive::expr {
+namespace {
+
+class TruthExpr : public BoolExpr {
+ public:
+  explicit TruthExpr(Truth value) : value_(value) {}
+  Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
+    FillMask(out, context.rows, value_ == (want ? Truth::kTrue : Truth::kFalse));
+    return Status::OK();
+  }
+
+ private:
+  Truth value_;
+};
+
+// AND and OR are each other's mirror: rows where all operands are `all_when`, or where one is not.
+class ChainExpr : public BoolExpr {
+ public:
+  ChainExpr(std::vector<BoolPtr> operands, bool is_and)
+      : operands_(std::move(operands)), is_and_(is_and) {}
+
+  Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
+    const bool intersect = is_and_ == want;
+    const int64_t words = WordCount(context.rows);
+    GLAIVE_RETURN_NOT_OK(operands_[0]->Eval(context, want, out));
+    Words other(static_cast<size_t>(words));
+    for (size_t i = 1; i < operands_.size(); ++i) {
+      if (intersect && std::all_of(out, out + words, [](uint64_t w) { return w == 0; })) break;
+      GLAIVE_RETURN_NOT_OK(operands_[i]->Eval(context, want, other.data()));
+      if (intersect) {
+        for (int64_t w = 0; w < words; ++w) out[w] &= other[static_cast<size_t>(w)];
+      } else {
+        for (int64_t w = 0; w < words; ++w) out[w] |= other[static_cast<size_t>(w)];
+      }
+    }
+    return Status::OK();
+  }
+
+ private:
+  std::vector<BoolPtr> operands_;
+  bool is_and_;
+};
+
+class NotExpr : public BoolExpr {
+ public:
+  explicit NotExpr(BoolPtr operand) : operand_(std::move(operand)) {}
+  Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
+    return operand_->Eval(context, !want, out);
+  }
+
+ private:
+  BoolPtr operand_;
+};
+
+class TestExpr : public BoolExpr {
+ public:
+  TestExpr(ValuePtr value, ArrayPredicatePtr predicate)
+      : value_(std::move(value)), predicate_(std::move(predicate)) {}
+  Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
+    GLAIVE_ASSIGN_OR_RETURN(auto array, value_->EvalArray(context));
+    predicate_->Eval(*array, want, out);
+    return Status::OK();
+  }
+
+ private:
+  ValuePtr value_;
+  ArrayPredicatePtr predicate_;
+};
+
+class PairExpr : public BoolExpr {
+ public:
+  PairExpr(CompareOp op, ValuePtr left, ValuePtr right, std::shared_ptr<arrow::DataType> type)
+      : op_(op), left_(std::move(left)), right_(std::move(right)), type_(std::move(type)) {}
+  Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
+    GLAIVE_ASSIGN_OR_RETURN(auto left, Operand(context, *left_));
+    GLAIVE_ASSIGN_OR_RETURN(auto right, Operand(context, *right_));
+    return ComparePairs(*left, op_, *right, want, out);
+  }
+
+ private:
+  Result<std::shared_ptr<arrow::Array>> Operand(const EvalContext& context,
+                                                const ValueExpr& value) const {
+    GLAIVE_ASSIGN_OR_RETURN(auto array, value.EvalArray(context));
+    if (array->type()->Equals(*type_)) return array;
+    GLAIVE_ASSIGN_OR_RETURN(arrow::Datum cast, CastTo(array, type_));
+    return cast.make_array();
+  }
+
+  CompareOp op_;
+  ValuePtr left_;
+  ValuePtr right_;
+  std::shared_ptr<arrow::DataType> type_;
+};
+
+class IsNullValueExpr : public BoolExpr {
+ public:
+  explicit IsNullValueExpr(ValuePtr operand) : operand_(std::move(operand)) {}
+  Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
+    GLAIVE_ASSIGN_OR_RETURN(auto array, operand_->EvalArray(context));
+    FillMask(out, context.rows, true);
+    if (context.rows == 0) return Status::OK();
+    AndValidity(*array, out);
+    if (want) {
+      for (int64_t w = 0; w < WordCount(context.rows); ++w) out[w] = ~out[w];
+      ClearTail(out, context.rows);
+    }
+    return Status::OK();
+  }
+
+ private:
+  ValuePtr operand_;
+};
+
+class IsNullBoolExpr : public BoolExpr {
+ public:
+  explicit IsNullBoolExpr(BoolPtr operand) : operand_(std::move(operand)) {}
+  Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
+    const int64_t words = WordCount(context.rows);
+    Words other(static_cast<size_t>(words));
+    GLAIVE_RETURN_NOT_OK(operand_->Eval(context, true, out));
+    GLAIVE_RETURN_NOT_OK(operand_->Eval(context, false, other.data()));
+    for (int64_t w = 0; w < words; ++w) {
+      out[w] |= other[static_cast<size_t>(w)];
+      if (want) out[w] = ~out[w];
+    }
+    if (context.rows > 0) ClearTail(out, context.rows);
+    return Status::OK();
+  }
+
+ private:
+  BoolPtr operand_;
+};
+
+class IsExpr : public BoolExpr {
+ public:
+  IsExpr(BoolPtr operand, bool truth) : operand_(std::move(operand)), truth_(truth) {}
+  Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
+    GLAIVE_RETURN_NOT_OK(operand_->Eval(context, truth_, out));
+    if (!want) {
+      for (int64_t w = 0; w < WordCount(context.rows); ++w) out[w] = ~out[w];
+      if (context.rows > 0) ClearTail(out, context.rows);
+    }
+    return Status::OK();
+  }
+
+ private:
+  BoolPtr operand_;
+  bool truth_;
+};
+
+class FromValueExpr : public BoolExpr {
+ public:
+  explicit FromValueExpr(ValuePtr operand) : operand_(std::move(operand)) {}
+  Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
+    GLAIVE_ASSIGN_OR_RETURN(auto array, operand_->EvalArray(context));
+    if (context.rows == 0) return Status::OK();
+    if (array->type_id() == arrow::Type::NA) {
+      FillMask(out, context.rows, false);
+      return Status::OK();
+    }
+    if (array->type_id() != arrow::Type::BOOL) {
+      return InvalidInput("expression: expected a boolean, found ", array->type()->ToString());
+    }
+    CopyBitmap(out, context.rows, array->data()->buffers[1]->data(), array->offset());
+    if (!want) {
+      for (int64_t w = 0; w < WordCount(context.rows); ++w) out[w] = ~out[w];
+      ClearTail(out, context.rows);
+    }
+    AndValidity(*array, out);
+    return Status::OK();
+  }
+
+ private:
+  ValuePtr operand_;
+};
+
+// True for element i when one of the bits [begin, end) is set.
+bool AnyBit(const Words& words, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    if ((words[static_cast<size_t>(i / 64)] >> (i % 64)) & 1) return true;
+  }
+  return false;
+}
+
+class ListHasExpr : public BoolExpr {
+ public:
+  // The list holds an element that passes each of the tests.
+  ListHasExpr(ValuePtr list, std::vector<ArrayPredicatePtr> tests)
+      : list_(std::move(list)), tests_(std::move(tests)) {}
+
+  Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
+    GLAIVE_ASSIGN_OR_RETURN(auto array, list_->EvalArray(context));
+    if (context.rows == 0) return Status::OK();
+    FillMask(out, context.rows, true);
+    for (const ArrayPredicatePtr& test : tests_) {
+      Words other(static_cast<size_t>(WordCount(context.rows)));
+      switch (array->type_id()) {
+        case arrow::Type::LIST: {
+          const auto& list = static_cast<const arrow::ListArray&>(*array);
+          Rows(*test, *list.values(), context.rows,
+               [&](int64_t i) { return std::pair<int64_t, int64_t>(list.value_offset(i), list.value_offset(i + 1)); },
+               other.data());
+          break;
+        }
+        case arrow::Type::LARGE_LIST: {
+          const auto& list = static_cast<const arrow::LargeListArray&>(*array);
+          Rows(*test, *list.values(), context.rows,
+               [&](int64_t i) { return std::pair<int64_t, int64_t>(list.value_offset(i), list.value_offset(i + 1)); },
+               other.data());
+          break;
+        }
+        default: {
+          const auto& list = static_cast<const arrow::FixedSizeListArray&>(*array);
+          Rows(*test, *list.values(), context.rows,
+               [&](int64_t i) { return std::pair<int64_t, int64_t>(list.value_offset(i), list.value_offset(i + 1)); },
+               other.data());
+          break;
+        }
+      }
+      for (int64_t w = 0; w < WordCount(context.rows); ++w) out[w] &= other[static_cast<size_t>(w)];
+    }
+    if (!want) {
+      for (int64_t w = 0; w < WordCount(context.rows); ++w) out[w] = ~out[w];
+      ClearTail(out, context.rows);
+    }
+    AndValidity(*array, out);
+    return Status::OK();
+  }
+
+ private:
+  template <typename Range>
+  static void Rows(const ArrayPredicate& test, const arrow::Array& elements, int64_t rows,
+                   const Range& range, uint64_t* out) {
+    const int64_t first = range(0).first;
+    const int64_t last = range(rows - 1).second;
+    const auto used = elements.Slice(first, last - first);
+    Words hits(static_cast<size_t>(WordCount(last - first)) + 1);
+    test.Eval(*used, true, hits.data());
+    FillWith(out, rows, [&](int64_t i) {
+      const auto [begin, end] = range(i);
+      return AnyBit(hits, begin - first, end - first);
+    });
+  }
+
+  ValuePtr list_;
+  std::vector<ArrayPredicatePtr> tests_;
+};
+
+class RegexExpr : public BoolExpr {
+ public:
+  RegexExpr(ValuePtr text, std::string pattern) : text_(std::move(text)), options_(std::move(pattern)) {}
+  Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
+    GLAIVE_ASSIGN_OR_RETURN(auto array, text_->EvalArray(context));
+    if (context.rows == 0) return Status::OK();
+    auto matched = arrow::compute::CallFunction("match_substring_regex", {array}, &options_);
+    if (!matched.ok()) return InvalidInput("expression: ", matched.status().message());
+    const auto result = matched->make_array();
+    CopyBitmap(out, context.rows, result->data()->buffers[1]->data(), result->offset());
+    if (!want) {
+      for (int64_t w = 0; w < WordCount(context.rows); ++w) out[w] = ~out[w];
+      ClearTail(out, context.rows);
+    }
+    AndValidity(*result, out);
+    return Status::OK();
+  }
+
+ private:
+  ValuePtr text_;
+  arrow::compute::MatchSubstringOptions options_;
+};
+
+class TextPairsExpr : public BoolExpr {
+ public:
+  TextPairsExpr(TextTest test, ValuePtr text, ValuePtr pattern, char escape)
+      : test_(test), text_(std::move(text)), pattern_(std::move(pattern)), escape_(escape) {}
+
+  Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
+    GLAIVE_ASSIGN_OR_RETURN(auto text, Operand(context, *text_));
+    GLAIVE_ASSIGN_OR_RETURN(auto pattern, Operand(context, *pattern_));
+    if (context.rows == 0) return Status::OK();
+    const BinaryValues<int64_t> texts(*text);
+    const BinaryValues<int64_t> patterns(*pattern);
+    FillWith(out, context.rows, [&](int64_t row) {
+      return (!text->IsNull(row) && !pattern->IsNull(row) &&
+              Test(texts(row), patterns(row))) == want;
+    });
+    AndValidity(*text, out);
+    AndValidity(*pattern, out);
+    return Status::OK();
+  }
+
+ private:
+  static Result<std::shared_ptr<arrow::Array>> Operand(const EvalContext& context,
+                                                       const ValueExpr& value) {
+    GLAIVE_ASSIGN_OR_RETURN(auto array, value.EvalArray(context));
+    GLAIVE_ASSIGN_OR_RETURN(arrow::Datum cast, CastTo(array, arrow::large_utf8()));
+    return cast.make_array();
+  }
+  bool Test(std::string_view text, std::string_view pattern) const {
+    switch (test_) {
+      case TextTest::kLike:
+        return LikePattern(pattern, escape_).Matches(text);
+      case TextTest::kContains:
+        return text.find(pattern) != std::string_view::npos;
+      case TextTest::kStartsWith:
+        return text.starts_with(pattern);
+      case TextTest::kEndsWith:
+        return text.ends_with(pattern);
+    }
+    return false;
+  }
+
+  TextTest test_;
+  ValuePtr text_;
+  ValuePtr pattern_;
+  char escape_;
+};
+
+std::shared_ptr<arrow::DataType> ElementType(const arrow::DataType& type) {
+  switch (type.id()) {
+    case arrow::Type::LIST:
+    case arrow::Type::LARGE_LIST:
+    case arrow::Type::FIXED_SIZE_LIST:
+      return type.field(0)->type();
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+BoolPtr MakeTruth(Truth value) { return std::make_shared<TruthExpr>(value); }
+BoolPtr MakeAnd(std::vector<BoolPtr> operands) {
+  return std::make_shared<ChainExpr>(std::move(operands), true);
+}
+BoolPtr MakeOr(std::vector<BoolPtr> operands) {
+  return std::make_shared<ChainExpr>(std::move(operands), false);
+}
+BoolPtr MakeNot(BoolPtr operand) { return std::make_shared<NotExpr>(std::move(operand)); }
+BoolPtr MakeTest(ValuePtr value, ArrayPredicatePtr predicate) {
+  return std::make_shared<TestExpr>(std::move(value), std::move(predicate));
+}
+BoolPtr MakeIsNull(ValuePtr operand) { return std::make_shared<IsNullValueExpr>(std::move(operand)); }
+BoolPtr MakeIsNull(BoolPtr operand) { return std::make_shared<IsNullBoolExpr>(std::move(operand)); }
+BoolPtr MakeIs(BoolPtr operand, bool truth) {
+  return std::make_shared<IsExpr>(std::move(operand), truth);
+}
+BoolPtr MakeFromValue(ValuePtr operand) { return std::make_shared<FromValueExpr>(std::move(operand)); }
+
+Result<BoolPtr> MakeComparison(CompareOp op, ValuePtr left, ValuePtr right) {
+  const bool left_null = left->type()->id() == arrow::Type::NA;
+  const bool right_null = right->type()->id() == arrow::Type::NA;
+  if (left_null || right_null) return MakeTruth(Truth::kNull);
+  if (right->literal() != nullptr) {
+    GLAIVE_ASSIGN_OR_RETURN(auto test, MakeComparePredicate(left->type(), op, *right->literal()));
+    return MakeTest(std::move(left), std::move(test));
+  }
+  if (left->literal() != nullptr) {
+    GLAIVE_ASSIGN_OR_RETURN(auto test,
+                            MakeComparePredicate(right->type(), Flip(op), *left->literal()));
+    return MakeTest(std::move(right), std::move(test));
+  }
+  GLAIVE_ASSIGN_OR_RETURN(auto type, ComparisonType(left->type(), right->type()));
+  if (!DispatchValues(type->id(), []<typename Values>() {})) {
+    return NotSupported("expression: comparison of values of type ", type->ToString(),
+                        " is not supported");
+  }
+  return std::make_shared<PairExpr>(op, std::move(left), std::move(right), std::move(type));
+}
+
+Result<BoolPtr> MakeListHas(ValuePtr list, const std::vector<Literal>& needles, bool all) {
+  const auto element = ElementType(*list->type());
+  if (element == nullptr) {
+    return InvalidInput("expression: array functions need a list, not a value of type ",
+                        list->type()->ToString());
+  }
+  std::vector<ArrayPredicatePtr> tests;
+  if (all) {
+    for (const Literal& needle : needles) {
+      GLAIVE_ASSIGN_OR_RETURN(auto test, MakeComparePredicate(element, CompareOp::kEq, needle));
+      tests.push_back(std::move(test));
+    }
+  } else {
+    GLAIVE_ASSIGN_OR_RETURN(auto test, MakeInPredicate(element, needles));
+    tests.push_back(std::move(test));
+  }
+  return std::make_shared<ListHasExpr>(std::move(list), std::move(tests));
+}
+
+Result<BoolPtr> MakeRegex(ValuePtr text, std::string pattern) {
+  const auto id = text->type()->id();
+  if (id != arrow::Type::STRING && id != arrow::Type::LARGE_STRING) {
+    return InvalidInput("expression: regular expressions need a string, not a value of type ",
+                        text->type()->ToString());
+  }
+  return std::make_shared<RegexExpr>(std::move(text), std::move(pattern));
+}
+
+Result<BoolPtr> MakeTextPairs(TextTest test, ValuePtr text, ValuePtr pattern, char escape) {
+  for (const ValuePtr& value : {text, pattern}) {
+    const auto* type = value->type().get();
+    if (type->id() == arrow::Type::DICTIONARY) {
+      type = static_cast<const arrow::DictionaryType*>(type)->value_type().get();
+    }
+    if (type->id() == arrow::Type::NA) return MakeTruth(Truth::kNull);
+    if (type->id() != arrow::Type::STRING && type->id() != arrow::Type::LARGE_STRING) {
+      return InvalidInput("expression: text functions and LIKE need a string, not a value of type ",
+                          type->ToString());
+    }
+  }
+  return std::make_shared<TextPairsExpr>(test, std::move(text), std::move(pattern), escape);
+}
+
+}  // namespace glaive::expr

@@ -1,0 +1,113 @@
+#include "expr/predicate.h"
+
+#include <arrow/array.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "expr/ast.h"
+#include "expr/binder.h"
+#include "expr/bitmap.h"
+#include "expr/bound.h"
+#include "expr/format.h"
+
+namespace glaive::expr {
+namespace {
+
+bool Has(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+const ExtraColumns& RowMetaColumns() {
+  static const ExtraColumns columns = {
+      {"_rowid", arrow::uint64()}, {"_rowaddr", arrow::uint64()}, {"_rowoffset", arrow::uint64()}};
+  return columns;
+}
+
+struct Predicate::Impl {
+  BoolPtr root;
+  std::vector<std::string> columns;
+  std::vector<std::string> extra;
+  std::string text;
+};
+
+Predicate::Predicate() : impl_(std::make_unique<Impl>()) {}
+Predicate::~Predicate() = default;
+
+Result<std::shared_ptr<const Predicate>> Predicate::Make(std::string_view sql,
+                                                         const file::Schema& schema,
+                                                         const ExtraColumns& extra) {
+  GLAIVE_ASSIGN_OR_RETURN(std::unique_ptr<Node> tree, Parse(sql));
+  Binder binder(sql, schema, extra, /*adapt_literals=*/false);
+  std::shared_ptr<Predicate> predicate(new Predicate());
+  GLAIVE_ASSIGN_OR_RETURN(predicate->impl_->root, binder.Bool(*tree));
+  predicate->impl_->columns = std::move(binder.columns);
+  predicate->impl_->extra = std::move(binder.extra_columns);
+  predicate->impl_->text = FormatNode(*tree, schema);
+  return predicate;
+}
+
+const std::vector<std::string>& Predicate::columns() const { return impl_->columns; }
+const std::vector<std::string>& Predicate::extra_columns() const { return impl_->extra; }
+bool Predicate::needs_row_id() const { return Has(impl_->extra, "_rowid"); }
+bool Predicate::needs_row_address() const { return Has(impl_->extra, "_rowaddr"); }
+bool Predicate::needs_row_offset() const { return Has(impl_->extra, "_rowoffset"); }
+std::string Predicate::ToString() const { return impl_->text; }
+
+Result<int64_t> Predicate::Evaluate(const arrow::RecordBatch& batch, uint8_t* keep) const {
+  const int64_t rows = batch.num_rows();
+  if (rows == 0) return 0;
+  Words words(static_cast<size_t>(WordCount(rows)));
+  GLAIVE_RETURN_NOT_OK(impl_->root->Eval({batch, rows}, true, words.data()));
+  std::memcpy(keep, words.data(), static_cast<size_t>((rows + 7) / 8));
+  return CountMask(words.data(), rows);
+}
+
+Result<std::shared_ptr<arrow::BooleanArray>> Predicate::EvaluateToArray(
+    const arrow::RecordBatch& batch) const {
+  GLAIVE_ASSIGN_OR_RETURN(auto array,
+                          MakeBoolValue(impl_->root)->EvalArray({batch, batch.num_rows()}));
+  return std::static_pointer_cast<arrow::BooleanArray>(array);
+}
+
+struct ScalarExpr::Impl {
+  ValuePtr root;
+  std::vector<std::string> columns;
+  std::vector<std::string> extra;
+  bool plain = false;
+};
+
+ScalarExpr::ScalarExpr() : impl_(std::make_unique<Impl>()) {}
+ScalarExpr::~ScalarExpr() = default;
+
+Result<std::shared_ptr<const ScalarExpr>> ScalarExpr::Make(std::string_view sql,
+                                                           const file::Schema& schema,
+                                                           const ExtraColumns& extra) {
+  GLAIVE_ASSIGN_OR_RETURN(std::unique_ptr<Node> tree, Parse(sql));
+  Binder binder(sql, schema, extra, /*adapt_literals=*/true);
+  std::shared_ptr<ScalarExpr> expression(new ScalarExpr());
+  GLAIVE_ASSIGN_OR_RETURN(expression->impl_->root, binder.Value(*tree));
+  expression->impl_->columns = std::move(binder.columns);
+  expression->impl_->extra = std::move(binder.extra_columns);
+  expression->impl_->plain = tree->kind == NodeKind::kName && expression->impl_->columns.size() == 1;
+  return expression;
+}
+
+const std::vector<std::string>& ScalarExpr::columns() const { return impl_->columns; }
+const std::vector<std::string>& ScalarExpr::extra_columns() const { return impl_->extra; }
+const std::string* ScalarExpr::plain_column() const {
+  return impl_->plain ? &impl_->columns[0] : nullptr;
+}
+std::shared_ptr<arrow::DataType> ScalarExpr::type() const { return impl_->root->type(); }
+
+Result<std::shared_ptr<arrow::Array>> ScalarExpr::Evaluate(const arrow::RecordBatch& batch) const {
+  GLAIVE_ASSIGN_OR_RETURN(auto array, impl_->root->EvalArray({batch, batch.num_rows()}));
+  // A dictionary-typed expression is a plain column: its type stays.
+  return array;
+}
+
+}  // namespace glaive::expr
