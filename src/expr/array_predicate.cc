@@ -1,12 +1,12 @@
 #include "expr/array_predicate.h"
 
-#include <arrow/array.h>
-#include <arrow/type.h>
-
 #include <algorithm>
 #include <limits>
 #include <memory>
 #include <unordered_set>
+
+#include <arrow/array.h>
+#include <arrow/type.h>
 
 #include "expr/bitmap.h"
 #include "expr/compare.h"
@@ -17,7 +17,15 @@ namespace {
 
 // The literal in the form in which a column of some type stores its values.
 struct Operand {
-  enum class Kind : uint8_t { kInteger, kFloat, kBool, kBytes, kDecimal256, kAlways, kNever } kind;
+  enum class Kind : uint8_t {
+    kInteger,
+    kFloat,
+    kBool,
+    kBytes,
+    kDecimal256,
+    kAlways,
+    kNever
+  } kind;
   CompareOp op = CompareOp::kEq;
   Int128 integer = 0;  // also the bits of decimal128
   double floating = 0;
@@ -27,8 +35,8 @@ struct Operand {
 };
 
 Status Mismatch(const arrow::DataType& type, const Literal& literal) {
-  return InvalidInput("expression: a value of type ", type.ToString(), " cannot be compared with ",
-                      LiteralKindName(literal.kind),
+  return InvalidInput("expression: a value of type ", type.ToString(),
+                      " cannot be compared with ", LiteralKindName(literal.kind),
                       literal.bytes.empty() ? std::string() : " '" + literal.bytes + "'",
                       "; use CAST if that is meant");
 }
@@ -62,13 +70,15 @@ Operand FromFloor(CompareOp op, const Floor& floor, Int128 min, Int128 max) {
 
 template <typename T>
 Operand FromFloorOf(CompareOp op, const Floor& floor) {
-  return FromFloor(op, floor, std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
+  return FromFloor(op, floor, std::numeric_limits<T>::min(),
+                   std::numeric_limits<T>::max());
 }
 
-// Instants: dates and timestamps, and strings that read as such, in units of `unit` nanoseconds.
+// Instants: dates and timestamps, and strings that read as such, in units of `unit`
+// nanoseconds.
 template <typename T>
-Result<Operand> InstantOperand(const arrow::DataType& type, CompareOp op, const Literal& literal,
-                               Int128 unit) {
+Result<Operand> InstantOperand(const arrow::DataType& type, CompareOp op,
+                               const Literal& literal, Int128 unit) {
   Int128 nanos = 0;
   if (literal.kind == LiteralKind::kDate) {
     nanos = literal.days * kDayNanos;
@@ -85,8 +95,8 @@ Result<Operand> InstantOperand(const arrow::DataType& type, CompareOp op, const 
 }
 
 template <typename T>
-Result<Operand> TimeOperand(const arrow::DataType& type, CompareOp op, const Literal& literal,
-                            Int128 unit) {
+Result<Operand> TimeOperand(const arrow::DataType& type, CompareOp op,
+                            const Literal& literal, Int128 unit) {
   Int128 nanos = literal.nanos;
   if (literal.kind == LiteralKind::kString) {
     const auto parsed = ParseTime(literal.bytes);
@@ -98,13 +108,15 @@ Result<Operand> TimeOperand(const arrow::DataType& type, CompareOp op, const Lit
   return FromFloorOf<T>(op, FloorDiv(nanos, unit));
 }
 
-Result<Operand> FloatOperand(const arrow::DataType& type, CompareOp op, const Literal& literal) {
+Result<Operand> FloatOperand(const arrow::DataType& type, CompareOp op,
+                             const Literal& literal) {
   if (literal.kind != LiteralKind::kNumber) return Mismatch(type, literal);
   Operand operand{};
   operand.kind = Operand::Kind::kFloat;
   operand.op = op;
   operand.floating = literal.number.value;
-  // The literal takes the type of the column, as upstream's does: 0.1 finds the float32 0.1.
+  // The literal takes the type of the column, as upstream's does: 0.1 finds the float32
+  // 0.1.
   if (type.id() == arrow::Type::FLOAT) {
     operand.floating = static_cast<float>(literal.number.value);
   } else if (type.id() == arrow::Type::HALF_FLOAT) {
@@ -113,13 +125,15 @@ Result<Operand> FloatOperand(const arrow::DataType& type, CompareOp op, const Li
   return operand;
 }
 
-Result<Operand> DecimalOperand(const arrow::DataType& type, CompareOp op, const Literal& literal) {
+Result<Operand> DecimalOperand(const arrow::DataType& type, CompareOp op,
+                               const Literal& literal) {
   Literal number = literal;
   if (literal.kind == LiteralKind::kString) {
     // As in upstream's casts: text that is a number.
     char* end = nullptr;
     std::strtod(literal.bytes.c_str(), &end);
-    const bool plain = literal.bytes.find_first_not_of("0123456789.-+eE") == std::string::npos;
+    const bool plain =
+        literal.bytes.find_first_not_of("0123456789.-+eE") == std::string::npos;
     if (literal.bytes.empty() || *end != '\0' || !plain) return Mismatch(type, literal);
     number.number = Number::Parse(literal.bytes);
   } else if (literal.kind != LiteralKind::kNumber) {
@@ -136,14 +150,16 @@ Result<Operand> DecimalOperand(const arrow::DataType& type, CompareOp op, const 
   Operand operand = FromFloor(op, floor, -kMax - 1, kMax);
   if (operand.kind == Operand::Kind::kInteger) {
     operand.kind = Operand::Kind::kDecimal256;
-    const auto low = static_cast<uint64_t>(static_cast<unsigned __int128>(operand.integer));
+    const auto low =
+        static_cast<uint64_t>(static_cast<unsigned __int128>(operand.integer));
     const auto high = static_cast<int64_t>(operand.integer >> 64);
     operand.decimal256 = arrow::Decimal256(arrow::Decimal128(high, low));
   }
   return operand;
 }
 
-Result<Operand> MakeOperand(const arrow::DataType& type, CompareOp op, const Literal& literal) {
+Result<Operand> MakeOperand(const arrow::DataType& type, CompareOp op,
+                            const Literal& literal) {
   using arrow::Type;
   const auto integer = [&]<typename T>() -> Result<Operand> {
     if (literal.kind != LiteralKind::kNumber) return Mismatch(type, literal);
@@ -182,14 +198,17 @@ Result<Operand> MakeOperand(const arrow::DataType& type, CompareOp op, const Lit
     case Type::DATE64:
       return InstantOperand<int64_t>(type, op, literal, 1000000);
     case Type::TIMESTAMP:
-      return InstantOperand<int64_t>(type, op, literal,
-                                     UnitNanos(static_cast<const arrow::TimestampType&>(type).unit()));
+      return InstantOperand<int64_t>(
+          type, op, literal,
+          UnitNanos(static_cast<const arrow::TimestampType&>(type).unit()));
     case Type::TIME32:
-      return TimeOperand<int32_t>(type, op, literal,
-                                  UnitNanos(static_cast<const arrow::Time32Type&>(type).unit()));
+      return TimeOperand<int32_t>(
+          type, op, literal,
+          UnitNanos(static_cast<const arrow::Time32Type&>(type).unit()));
     case Type::TIME64:
-      return TimeOperand<int64_t>(type, op, literal,
-                                  UnitNanos(static_cast<const arrow::Time64Type&>(type).unit()));
+      return TimeOperand<int64_t>(
+          type, op, literal,
+          UnitNanos(static_cast<const arrow::Time64Type&>(type).unit()));
     case Type::STRING:
     case Type::LARGE_STRING:
       if (literal.kind != LiteralKind::kString) return Mismatch(type, literal);
@@ -265,10 +284,13 @@ Value OperandAs(const Operand& operand) {
 constexpr size_t kFewValues = 4;
 
 struct HashValue {
-  size_t operator()(std::string_view value) const { return std::hash<std::string_view>()(value); }
+  size_t operator()(std::string_view value) const {
+    return std::hash<std::string_view>()(value);
+  }
   size_t operator()(Int128 value) const {
     const auto bits = static_cast<unsigned __int128>(value);
-    return (static_cast<uint64_t>(bits) ^ static_cast<uint64_t>(bits >> 64)) * 0x9E3779B97F4A7C15ULL;
+    return (static_cast<uint64_t>(bits) ^ static_cast<uint64_t>(bits >> 64)) *
+           0x9E3779B97F4A7C15ULL;
   }
 };
 
@@ -277,23 +299,27 @@ template <typename Values>
 class InPredicate : public ArrayPredicate {
  public:
   using Value = typename Values::Value;
-  using Stored = std::conditional_t<
-      std::is_same_v<Value, std::string_view>, std::string,
-      std::conditional_t<std::is_same_v<Value, bool>, uint8_t, Value>>;  // no vector<bool>
+  using Stored =
+      std::conditional_t<std::is_same_v<Value, std::string_view>, std::string,
+                         std::conditional_t<std::is_same_v<Value, bool>, uint8_t,
+                                            Value>>;  // no vector<bool>
 
   explicit InPredicate(std::vector<Stored> values) : sorted_(std::move(values)) {
     const auto less = [](const Stored& a, const Stored& b) { return TotalLess(a, b); };
     std::sort(sorted_.begin(), sorted_.end(), less);
-    sorted_.erase(std::unique(sorted_.begin(), sorted_.end(),
-                              [](const Stored& a, const Stored& b) { return TotalEqual(a, b); }),
-                  sorted_.end());
+    sorted_.erase(
+        std::unique(sorted_.begin(), sorted_.end(),
+                    [](const Stored& a, const Stored& b) { return TotalEqual(a, b); }),
+        sorted_.end());
     if constexpr (std::is_integral_v<Value> && !std::is_same_v<Value, bool>) {
       if (!sorted_.empty()) {
-        const auto span = static_cast<uint64_t>(sorted_.back()) - static_cast<uint64_t>(sorted_[0]);
+        const auto span =
+            static_cast<uint64_t>(sorted_.back()) - static_cast<uint64_t>(sorted_[0]);
         if (span < kMaxTableBits && span / 64 <= sorted_.size() * 64) {
           table_.resize(span / 64 + 1);
           for (Value v : sorted_) {
-            const uint64_t bit = static_cast<uint64_t>(v) - static_cast<uint64_t>(sorted_[0]);
+            const uint64_t bit =
+                static_cast<uint64_t>(v) - static_cast<uint64_t>(sorted_[0]);
             table_[bit / 64] |= uint64_t{1} << (bit % 64);
           }
           table_bits_ = span + 1;
@@ -315,7 +341,8 @@ class InPredicate : public ArrayPredicate {
       FillWith(out, rows, [&](int64_t row) {
         const Value value = values(row);
         bool found = false;
-        for (const Stored& candidate : sorted_) found |= TotalEqual(value, Value(candidate));
+        for (const Stored& candidate : sorted_)
+          found |= TotalEqual(value, Value(candidate));
         return found;
       });
       return;
@@ -331,12 +358,14 @@ class InPredicate : public ArrayPredicate {
       }
     }
     if constexpr (std::is_same_v<Value, std::string_view>) {
-      FillWith(out, rows, [&](int64_t row) { return set_.find(values(row)) != set_.end(); });
+      FillWith(out, rows,
+               [&](int64_t row) { return set_.find(values(row)) != set_.end(); });
     } else {
       FillWith(out, rows, [&](int64_t row) {
         const Value value = values(row);
-        return std::binary_search(sorted_.begin(), sorted_.end(), value,
-                                  [](const Value& a, const Value& b) { return TotalLess(a, b); });
+        return std::binary_search(
+            sorted_.begin(), sorted_.end(), value,
+            [](const Value& a, const Value& b) { return TotalLess(a, b); });
       });
     }
   }
@@ -360,15 +389,18 @@ class TextPredicate : public ArrayPredicate {
     const std::string_view text = text_;
     switch (test_) {
       case TextTest::kLike:
-        return FillWith(out, rows, [&](int64_t row) { return like_.Matches(values(row)); });
+        return FillWith(out, rows,
+                        [&](int64_t row) { return like_.Matches(values(row)); });
       case TextTest::kContains:
         return FillWith(out, rows, [&](int64_t row) {
           return values(row).find(text) != std::string_view::npos;
         });
       case TextTest::kStartsWith:
-        return FillWith(out, rows, [&](int64_t row) { return values(row).starts_with(text); });
+        return FillWith(out, rows,
+                        [&](int64_t row) { return values(row).starts_with(text); });
       case TextTest::kEndsWith:
-        return FillWith(out, rows, [&](int64_t row) { return values(row).ends_with(text); });
+        return FillWith(out, rows,
+                        [&](int64_t row) { return values(row).ends_with(text); });
     }
   }
   TextTest test_;
@@ -462,13 +494,13 @@ void ArrayPredicate::Eval(const arrow::Array& array, bool want, uint64_t* out) c
   AndValidity(array, out);
 }
 
-Result<ArrayPredicatePtr> MakeComparePredicate(const std::shared_ptr<arrow::DataType>& type,
-                                               CompareOp op, const Literal& literal) {
+Result<ArrayPredicatePtr> MakeComparePredicate(
+    const std::shared_ptr<arrow::DataType>& type, CompareOp op, const Literal& literal) {
   if (type->id() == arrow::Type::DICTIONARY) {
     GLAIVE_ASSIGN_OR_RETURN(
         ArrayPredicatePtr values,
-        MakeComparePredicate(static_cast<const arrow::DictionaryType&>(*type).value_type(), op,
-                             literal));
+        MakeComparePredicate(
+            static_cast<const arrow::DictionaryType&>(*type).value_type(), op, literal));
     return MakeDictionaryPredicate(std::move(values));
   }
   GLAIVE_ASSIGN_OR_RETURN(Operand operand, MakeOperand(*type, op, literal));
@@ -489,7 +521,8 @@ Result<ArrayPredicatePtr> MakeInPredicate(const std::shared_ptr<arrow::DataType>
   if (type->id() == arrow::Type::DICTIONARY) {
     GLAIVE_ASSIGN_OR_RETURN(
         ArrayPredicatePtr values,
-        MakeInPredicate(static_cast<const arrow::DictionaryType&>(*type).value_type(), literals));
+        MakeInPredicate(static_cast<const arrow::DictionaryType&>(*type).value_type(),
+                        literals));
     return MakeDictionaryPredicate(std::move(values));
   }
   std::vector<Operand> operands;
@@ -511,23 +544,27 @@ Result<ArrayPredicatePtr> MakeInPredicate(const std::shared_ptr<arrow::DataType>
   return predicate;
 }
 
-Result<ArrayPredicatePtr> MakeTextPredicate(const std::shared_ptr<arrow::DataType>& type, TextTest test,
-                                            std::string pattern, char escape) {
+Result<ArrayPredicatePtr> MakeTextPredicate(const std::shared_ptr<arrow::DataType>& type,
+                                            TextTest test, std::string pattern,
+                                            char escape) {
   switch (type->id()) {
     case arrow::Type::STRING:
-      return std::make_shared<TextPredicate<BinaryValues<int32_t>>>(test, std::move(pattern), escape);
+      return std::make_shared<TextPredicate<BinaryValues<int32_t>>>(
+          test, std::move(pattern), escape);
     case arrow::Type::LARGE_STRING:
-      return std::make_shared<TextPredicate<BinaryValues<int64_t>>>(test, std::move(pattern), escape);
+      return std::make_shared<TextPredicate<BinaryValues<int64_t>>>(
+          test, std::move(pattern), escape);
     case arrow::Type::DICTIONARY: {
       GLAIVE_ASSIGN_OR_RETURN(
           ArrayPredicatePtr values,
-          MakeTextPredicate(static_cast<const arrow::DictionaryType&>(*type).value_type(), test,
-                            std::move(pattern), escape));
+          MakeTextPredicate(static_cast<const arrow::DictionaryType&>(*type).value_type(),
+                            test, std::move(pattern), escape));
       return MakeDictionaryPredicate(std::move(values));
     }
     default:
-      return InvalidInput("expression: text functions and LIKE need a string, not a value of type ",
-                          type->ToString());
+      return InvalidInput(
+          "expression: text functions and LIKE need a string, not a value of type ",
+          type->ToString());
   }
 }
 
@@ -535,8 +572,8 @@ ArrayPredicatePtr MakeDictionaryPredicate(ArrayPredicatePtr values) {
   return std::make_shared<DictionaryPredicate>(std::move(values));
 }
 
-Status ComparePairs(const arrow::Array& left, CompareOp op, const arrow::Array& right, bool want,
-                    uint64_t* out) {
+Status ComparePairs(const arrow::Array& left, CompareOp op, const arrow::Array& right,
+                    bool want, uint64_t* out) {
   const int64_t rows = left.length();
   if (rows == 0) return Status::OK();
   const bool known = DispatchValues(left.type_id(), [&]<typename Values>() {

@@ -33,11 +33,12 @@ enum class NodeKind : uint8_t {
   kDistinct,   // IS DISTINCT FROM; flag: negated
   kIn,         // children[0] IN (children[1...]); flag: negated
   kBetween,    // value, low, high; flag: negated
-  kLike,       // value, pattern; flag: negated; text: escape character; op "ilike" ignores case
-  kArithmetic, // op one of + - * / % ||; two children
-  kNegate,     // one child
-  kCast,       // one child; text: the type as written
-  kCall,       // text: lower-case function name; children: arguments
+  kLike,  // value, pattern; flag: negated; text: escape character; op "ilike" ignores
+          // case
+  kArithmetic,  // op one of + - * / % ||; two children
+  kNegate,      // one child
+  kCast,        // one child; text: the type as written
+  kCall,        // text: lower-case function name; children: arguments
 };
 
 enum class CompareOp : uint8_t { kEq, kNe, kLt, kLe, kGt, kGe };
@@ -52,7 +53,8 @@ struct Node {
   size_t begin = 0;  // place in the source
   size_t depth = 1;  // height of the tree
   bool flag = false;
-  bool double_quoted = false;  // kName written as "name": a string when no column has the name
+  bool double_quoted =
+      false;  // kName written as "name": a string when no column has the name
   CompareOp compare = CompareOp::kEq;
   std::string text;
   std::string op;
@@ -60,12 +62,12 @@ struct Node {
   std::vector<std::unique_ptr<Node>> children;
 };
 
-// Trees that are higher than this are refused, so that recursion over them is safe. Chains of AND
-// and OR are one node, however long.
+// Trees that are higher than this are refused, so that recursion over them is safe.
+// Chains of AND and OR are one node, however long.
 inline constexpr size_t kMaxDepth = 400;
 
-// The whole text must be one expression. InvalidInput names the place of the mistake; syntax that is
-// SQL but not built here is NotSupported by name.
+// The whole text must be one expression. InvalidInput names the place of the mistake;
+// syntax that is SQL but not built here is NotSupported by name.
 Result<std::unique_ptr<Node>> Parse(std::string_view sql);
 
 }  // namespace glaive::expr

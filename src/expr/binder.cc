@@ -1,13 +1,13 @@
 #include "expr/binder.h"
 
+#include <algorithm>
+#include <map>
+
 #include <arrow/array.h>
 #include <arrow/compute/api.h>
 #include <arrow/record_batch.h>
 #include <arrow/scalar.h>
 #include <arrow/type.h>
-
-#include <algorithm>
-#include <map>
 
 #include "expr/token.h"
 
@@ -15,7 +15,8 @@ namespace glaive::expr {
 namespace {
 
 // Exact first, then case-insensitive when that is unambiguous and the name is not quoted.
-const file::Field* FindMember(const std::vector<file::Field>& fields, const PathSegment& segment) {
+const file::Field* FindMember(const std::vector<file::Field>& fields,
+                              const PathSegment& segment) {
   for (const file::Field& field : fields) {
     if (field.name == segment.name) return &field;
   }
@@ -50,7 +51,8 @@ bool IsListFunction(const std::string& name) {
 }
 
 void AddUnique(std::vector<std::string>* names, std::string name) {
-  if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(std::move(name));
+  if (std::find(names->begin(), names->end(), name) == names->end())
+    names->push_back(std::move(name));
 }
 
 }  // namespace
@@ -63,8 +65,9 @@ Status Binder::UnknownColumn(const Node& node, std::string_view segment) const {
     known += (i == 0 ? "" : ", ") + file::FormatFieldPath(path);
   }
   if (schema_.fields().size() > kMostNames) known += ", ...";
-  return ErrorAt(sql_, node.begin,
-                 "there is no column '" + std::string(segment) + "' (columns: " + known + ")");
+  return ErrorAt(
+      sql_, node.begin,
+      "there is no column '" + std::string(segment) + "' (columns: " + known + ")");
 }
 
 Result<ValuePtr> Binder::Name(const Node& node) {
@@ -90,7 +93,8 @@ Result<ValuePtr> Binder::Name(const Node& node) {
   std::vector<std::string> path = {field->name};
   for (size_t i = 1; i < node.path.size(); ++i) {
     const bool is_struct = field->type->id() == arrow::Type::STRUCT;
-    const file::Field* child = is_struct ? FindMember(field->children, node.path[i]) : nullptr;
+    const file::Field* child =
+        is_struct ? FindMember(field->children, node.path[i]) : nullptr;
     if (child == nullptr) {
       return ErrorAt(sql_, node.begin,
                      "column '" + file::FormatFieldPath(path) + "' has no member '" +
@@ -159,15 +163,16 @@ Result<ValuePtr> Binder::Value(const Node& node) {
       }
       GLAIVE_ASSIGN_OR_RETURN(ValuePtr call, MakeCall(node.text, std::move(arguments)));
       if (call == nullptr) {
-        return NotSupported("expression: function ", node.text, " is not supported (at position ",
-                            node.begin + 1, ")");
+        return NotSupported("expression: function ", node.text,
+                            " is not supported (at position ", node.begin + 1, ")");
       }
       return call;
     }
     case NodeKind::kArray:
-      return NotSupported("expression: an array literal is supported only as argument of "
-                          "array_has_any and array_has_all (at position ",
-                          node.begin + 1, ")");
+      return NotSupported(
+          "expression: an array literal is supported only as argument of "
+          "array_has_any and array_has_all (at position ",
+          node.begin + 1, ")");
     default:
       return InternalError("expression: unknown node");
   }
@@ -233,8 +238,9 @@ Result<BoolPtr> Binder::Bool(const Node& node) {
   const auto type = value->type()->id();
   if (type == arrow::Type::NA) return MakeTruth(Truth::kNull);
   if (type != arrow::Type::BOOL) {
-    return ErrorAt(sql_, node.begin,
-                   "expected a condition, found a value of type " + value->type()->ToString());
+    return ErrorAt(
+        sql_, node.begin,
+        "expected a condition, found a value of type " + value->type()->ToString());
   }
   return MakeFromValue(std::move(value));
 }
@@ -251,9 +257,11 @@ Result<BoolPtr> Binder::Chain(const Node& node) {
     const bool equal = node.kind == NodeKind::kOr && child->kind == NodeKind::kCompare &&
                        child->compare == CompareOp::kEq;
     if (equal && child->children[0]->kind == NodeKind::kName) {
-      GLAIVE_ASSIGN_OR_RETURN(std::optional<Literal> literal, LiteralOf(*child->children[1]));
+      GLAIVE_ASSIGN_OR_RETURN(std::optional<Literal> literal,
+                              LiteralOf(*child->children[1]));
       GLAIVE_ASSIGN_OR_RETURN(ValuePtr column, Value(*child->children[0]));
-      if (literal && literal->kind != LiteralKind::kNull && column->literal() == nullptr) {
+      if (literal && literal->kind != LiteralKind::kNull &&
+          column->literal() == nullptr) {
         std::string key;
         for (const PathSegment& segment : child->children[0]->path) {
           key += segment.name + '\0' + (segment.exact ? '1' : '0');
@@ -268,11 +276,13 @@ Result<BoolPtr> Binder::Chain(const Node& node) {
     operands.push_back(std::move(operand));
   }
   for (auto& [key, group] : groups) {
-    GLAIVE_ASSIGN_OR_RETURN(auto test, MakeInPredicate(group.column->type(), group.literals));
+    GLAIVE_ASSIGN_OR_RETURN(auto test,
+                            MakeInPredicate(group.column->type(), group.literals));
     operands.push_back(MakeTest(std::move(group.column), std::move(test)));
   }
   if (operands.size() == 1) return operands[0];
-  return node.kind == NodeKind::kAnd ? MakeAnd(std::move(operands)) : MakeOr(std::move(operands));
+  return node.kind == NodeKind::kAnd ? MakeAnd(std::move(operands))
+                                     : MakeOr(std::move(operands));
 }
 
 Result<BoolPtr> Binder::In(const Node& node) {
@@ -288,7 +298,8 @@ Result<BoolPtr> Binder::In(const Node& node) {
       literals.push_back(std::move(*literal));
     } else {
       GLAIVE_ASSIGN_OR_RETURN(ValuePtr item, Value(*node.children[i]));
-      GLAIVE_ASSIGN_OR_RETURN(BoolPtr equal, MakeComparison(CompareOp::kEq, value, std::move(item)));
+      GLAIVE_ASSIGN_OR_RETURN(BoolPtr equal,
+                              MakeComparison(CompareOp::kEq, value, std::move(item)));
       operands.push_back(std::move(equal));
     }
   }
@@ -314,8 +325,10 @@ Result<BoolPtr> Binder::Between(const Node& node) {
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(*node.children[0]));
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr low, Value(*node.children[1]));
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr high, Value(*node.children[2]));
-  GLAIVE_ASSIGN_OR_RETURN(BoolPtr above, MakeComparison(CompareOp::kGe, value, std::move(low)));
-  GLAIVE_ASSIGN_OR_RETURN(BoolPtr below, MakeComparison(CompareOp::kLe, value, std::move(high)));
+  GLAIVE_ASSIGN_OR_RETURN(BoolPtr above,
+                          MakeComparison(CompareOp::kGe, value, std::move(low)));
+  GLAIVE_ASSIGN_OR_RETURN(BoolPtr below,
+                          MakeComparison(CompareOp::kLe, value, std::move(high)));
   BoolPtr between = MakeAnd({std::move(above), std::move(below)});
   return node.flag ? MakeNot(std::move(between)) : between;
 }
@@ -324,7 +337,8 @@ Result<BoolPtr> Binder::Like(const Node& node) {
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(*node.children[0]));
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr pattern, Value(*node.children[1]));
   BoolPtr like;
-  if (value->type()->id() == arrow::Type::NA || pattern->type()->id() == arrow::Type::NA) {
+  if (value->type()->id() == arrow::Type::NA ||
+      pattern->type()->id() == arrow::Type::NA) {
     like = MakeTruth(Truth::kNull);
   } else {
     if (node.op == "ilike") {
@@ -333,15 +347,20 @@ Result<BoolPtr> Binder::Like(const Node& node) {
         GLAIVE_ASSIGN_OR_RETURN(pattern, MakeCall("lower", {std::move(pattern)}));
       }
     }
-    if (const Literal* text = pattern->literal();
-        text != nullptr && text->kind == LiteralKind::kString && value->literal() == nullptr) {
+    if (const Literal* text = pattern->literal(); text != nullptr &&
+                                                  text->kind == LiteralKind::kString &&
+                                                  value->literal() == nullptr) {
       std::string bytes = text->bytes;
       if (node.op == "ilike") {
-        GLAIVE_ASSIGN_OR_RETURN(auto lower, CallArrow("utf8_lower", {std::make_shared<arrow::StringScalar>(bytes)}));
-        bytes = static_cast<const arrow::StringScalar&>(*lower.scalar()).value->ToString();
+        GLAIVE_ASSIGN_OR_RETURN(
+            auto lower,
+            CallArrow("utf8_lower", {std::make_shared<arrow::StringScalar>(bytes)}));
+        bytes =
+            static_cast<const arrow::StringScalar&>(*lower.scalar()).value->ToString();
       }
       GLAIVE_ASSIGN_OR_RETURN(
-          auto test, MakeTextPredicate(value->type(), TextTest::kLike, std::move(bytes), node.text[0]));
+          auto test, MakeTextPredicate(value->type(), TextTest::kLike, std::move(bytes),
+                                       node.text[0]));
       like = MakeTest(std::move(value), std::move(test));
     } else {
       GLAIVE_ASSIGN_OR_RETURN(like, MakeTextPairs(TextTest::kLike, std::move(value),
@@ -367,7 +386,8 @@ Result<BoolPtr> Binder::BoolCall(const Node& node) {
   if (IsListFunction(node.text)) return ListCall(node);
   if (node.text == "regexp_like") return RegexCall(node);
   if (node.text == "isnan") {
-    if (node.children.size() != 1) return ErrorAt(sql_, node.begin, "isnan takes 1 argument");
+    if (node.children.size() != 1)
+      return ErrorAt(sql_, node.begin, "isnan takes 1 argument");
     GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(*node.children[0]));
     if (value->type()->id() == arrow::Type::HALF_FLOAT) {
       GLAIVE_ASSIGN_OR_RETURN(value, MakeCast(std::move(value), arrow::float32()));
@@ -385,7 +405,8 @@ Result<BoolPtr> Binder::TextCall(const Node& node, TextTest test) {
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(*node.children[0]));
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr pattern, Value(*node.children[1]));
   const Literal* text = pattern->literal();
-  if (text == nullptr || text->kind != LiteralKind::kString || value->literal() != nullptr) {
+  if (text == nullptr || text->kind != LiteralKind::kString ||
+      value->literal() != nullptr) {
     return MakeTextPairs(test, std::move(value), std::move(pattern), '\\');
   }
   GLAIVE_ASSIGN_OR_RETURN(auto predicate,
@@ -403,9 +424,10 @@ Result<BoolPtr> Binder::ListCall(const Node& node) {
   const bool all = node.text == "array_has_all" || node.text == "list_has_all";
   const Node& argument = *node.children[1];
   if (!one && argument.kind != NodeKind::kArray) {
-    return NotSupported("expression: function ", node.text,
-                        " is supported with an array literal like ['a', 'b'] only (at position ",
-                        node.begin + 1, ")");
+    return NotSupported(
+        "expression: function ", node.text,
+        " is supported with an array literal like ['a', 'b'] only (at position ",
+        node.begin + 1, ")");
   }
   std::vector<Literal> needles;
   const auto add = [&](const Node& item) -> Status {
@@ -417,7 +439,8 @@ Result<BoolPtr> Binder::ListCall(const Node& node) {
     }
     if (!literal) {
       return NotSupported("expression: function ", node.text,
-                          " is supported with literals only (at position ", item.begin + 1, ")");
+                          " is supported with literals only (at position ",
+                          item.begin + 1, ")");
     }
     needles.push_back(std::move(*literal));
     return Status::OK();
@@ -430,7 +453,8 @@ Result<BoolPtr> Binder::ListCall(const Node& node) {
   }
   for (const Literal& needle : needles) {
     if (needle.kind == LiteralKind::kNull) {
-      return NotSupported("expression: NULL in the array of ", node.text, " is not supported");
+      return NotSupported("expression: NULL in the array of ", node.text,
+                          " is not supported");
     }
   }
   return MakeListHas(std::move(list), needles, all);
@@ -438,7 +462,8 @@ Result<BoolPtr> Binder::ListCall(const Node& node) {
 
 Result<BoolPtr> Binder::RegexCall(const Node& node) {
   if (node.children.size() != 2) {
-    return ErrorAt(sql_, node.begin, node.text + " with other than 2 arguments is not supported");
+    return ErrorAt(sql_, node.begin,
+                   node.text + " with other than 2 arguments is not supported");
   }
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr text, Value(*node.children[0]));
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr pattern, Value(*node.children[1]));

@@ -1,4 +1,5 @@
-// Helpers for row masks: bit i of word i / 64 belongs to row i; bits past the last row are zero.
+// Helpers for row masks: bit i of word i / 64 belongs to row i; bits past the last row
+// are zero.
 #pragma once
 
 #include <bit>
@@ -27,7 +28,8 @@ inline int64_t CountMask(const uint64_t* words, int64_t rows) {
   return count;
 }
 
-// 64 bits (or `rows`, when fewer are left) of an Arrow bitmap from any bit position; the rest zero.
+// 64 bits (or `rows`, when fewer are left) of an Arrow bitmap from any bit position; the
+// rest zero.
 inline uint64_t LoadBits(const uint8_t* bitmap, int64_t bit, int64_t rows) {
   const uint8_t* from = bitmap + bit / 8;
   const int shift = static_cast<int>(bit % 8);
@@ -45,20 +47,22 @@ inline uint64_t LoadBits(const uint8_t* bitmap, int64_t bit, int64_t rows) {
 }
 
 // words &= bitmap[offset ...]
-inline void AndBitmap(uint64_t* words, int64_t rows, const uint8_t* bitmap, int64_t offset) {
+inline void AndBitmap(uint64_t* words, int64_t rows, const uint8_t* bitmap,
+                      int64_t offset) {
   for (int64_t w = 0; w < WordCount(rows); ++w) {
     words[w] &= LoadBits(bitmap, offset + w * 64, rows - w * 64);
   }
 }
 
-inline void CopyBitmap(uint64_t* words, int64_t rows, const uint8_t* bitmap, int64_t offset) {
+inline void CopyBitmap(uint64_t* words, int64_t rows, const uint8_t* bitmap,
+                       int64_t offset) {
   for (int64_t w = 0; w < WordCount(rows); ++w) {
     words[w] = LoadBits(bitmap, offset + w * 64, rows - w * 64);
   }
 }
 
-// words[i] = test(i), 64 rows at a time, without branches: eight results of 0 or 1 are gathered into
-// one byte by a multiplication.
+// words[i] = test(i), 64 rows at a time, without branches: eight results of 0 or 1 are
+// gathered into one byte by a multiplication.
 template <typename Test>
 inline void FillWith(uint64_t* words, int64_t rows, const Test& test) {
   int64_t row = 0;
@@ -75,7 +79,8 @@ inline void FillWith(uint64_t* words, int64_t rows, const Test& test) {
   }
   if (row < rows) {
     uint64_t word = 0;
-    for (int i = 0; row + i < rows; ++i) word |= static_cast<uint64_t>(test(row + i)) << i;
+    for (int i = 0; row + i < rows; ++i)
+      word |= static_cast<uint64_t>(test(row + i)) << i;
     words[row / 64] = word;
   }
 }

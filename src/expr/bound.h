@@ -1,13 +1,13 @@
 // Expressions whose names and types are resolved: they evaluate over record batches.
 #pragma once
 
-#include <arrow/datum.h>
-#include <arrow/type_fwd.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <arrow/datum.h>
+#include <arrow/type_fwd.h>
 
 #include "base/status.h"
 #include "expr/array_predicate.h"
@@ -37,8 +37,9 @@ class ValueExpr {
 };
 using ValuePtr = std::shared_ptr<const ValueExpr>;
 
-// Immutable; thread-safe. Three-valued logic needs no third bitmap: each expression is asked for the
-// rows where it is TRUE, or for those where it is FALSE, and NOT swaps the question.
+// Immutable; thread-safe. Three-valued logic needs no third bitmap: each expression is
+// asked for the rows where it is TRUE, or for those where it is FALSE, and NOT swaps the
+// question.
 class BoolExpr {
  public:
   virtual ~BoolExpr() = default;
@@ -50,12 +51,15 @@ using BoolPtr = std::shared_ptr<const BoolExpr>;
 // Values.
 ValuePtr MakeColumn(std::vector<std::string> path, std::shared_ptr<arrow::DataType> type);
 Result<ValuePtr> MakeConstant(const Literal& literal);
-// A number in the type `type`, as an operand of arithmetic; nullptr when it has no place there.
+// A number in the type `type`, as an operand of arithmetic; nullptr when it has no place
+// there.
 Result<ValuePtr> MakeTypedConstant(const Literal& literal,
                                    const std::shared_ptr<arrow::DataType>& type);
-// `adapt`: a literal takes the type of the other operand where it can, so that `i * 2` stays in the
-// type of i. Upstream does so in projections; in filters literals are int64 and float64.
-Result<ValuePtr> MakeArithmetic(const std::string& op, ValuePtr left, ValuePtr right, bool adapt);
+// `adapt`: a literal takes the type of the other operand where it can, so that `i * 2`
+// stays in the type of i. Upstream does so in projections; in filters literals are int64
+// and float64.
+Result<ValuePtr> MakeArithmetic(const std::string& op, ValuePtr left, ValuePtr right,
+                                bool adapt);
 Result<ValuePtr> MakeNegate(ValuePtr operand);
 Result<ValuePtr> MakeCast(ValuePtr operand, std::shared_ptr<arrow::DataType> type);
 Result<std::shared_ptr<arrow::DataType>> ParseCastType(const std::string& name);
@@ -81,7 +85,8 @@ BoolPtr MakeFromValue(ValuePtr operand);
 Result<BoolPtr> MakeListHas(ValuePtr list, const std::vector<Literal>& needles, bool all);
 Result<BoolPtr> MakeRegex(ValuePtr text, std::string pattern);
 // text LIKE pattern with a pattern from a column, and the like.
-Result<BoolPtr> MakeTextPairs(TextTest test, ValuePtr text, ValuePtr pattern, char escape);
+Result<BoolPtr> MakeTextPairs(TextTest test, ValuePtr text, ValuePtr pattern,
+                              char escape);
 
 // Building blocks of the above.
 Result<ValuePtr> MakeFunction(std::string arrow_function, std::vector<ValuePtr> operands,
@@ -89,15 +94,19 @@ Result<ValuePtr> MakeFunction(std::string arrow_function, std::vector<ValuePtr> 
                               std::shared_ptr<arrow::DataType> result_cast = nullptr);
 ValuePtr MakeCastExpr(ValuePtr operand, std::shared_ptr<arrow::DataType> type);
 // Both operands are cast to `type`, a number type that is no decimal.
-ValuePtr MakeRemainder(ValuePtr left, ValuePtr right, std::shared_ptr<arrow::DataType> type);
+ValuePtr MakeRemainder(ValuePtr left, ValuePtr right,
+                       std::shared_ptr<arrow::DataType> type);
 // The type of the values: that of the dictionary for dictionary columns.
 std::shared_ptr<arrow::DataType> ValueType(const std::shared_ptr<arrow::DataType>& type);
 
 // Arrow's function `name`; its errors become InvalidInput.
-Result<arrow::Datum> CallArrow(const std::string& name, const std::vector<arrow::Datum>& arguments);
-Result<arrow::Datum> CastTo(const arrow::Datum& value, const std::shared_ptr<arrow::DataType>& type);
+Result<arrow::Datum> CallArrow(const std::string& name,
+                               const std::vector<arrow::Datum>& arguments);
+Result<arrow::Datum> CastTo(const arrow::Datum& value,
+                            const std::shared_ptr<arrow::DataType>& type);
 // The type in which values of two types are compared; InvalidInput when there is none.
-Result<std::shared_ptr<arrow::DataType>> ComparisonType(const std::shared_ptr<arrow::DataType>& left,
-                                                        const std::shared_ptr<arrow::DataType>& right);
+Result<std::shared_ptr<arrow::DataType>> ComparisonType(
+    const std::shared_ptr<arrow::DataType>& left,
+    const std::shared_ptr<arrow::DataType>& right);
 
 }  // namespace glaive::expr

@@ -1,10 +1,10 @@
 // Boolean expressions over masks of rows.
+#include <algorithm>
+
 #include <arrow/array.h>
 #include <arrow/compute/api.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
-
-#include <algorithm>
 
 #include "expr/bound.h"
 #include "expr/compare.h"
@@ -25,7 +25,8 @@ class TruthExpr : public BoolExpr {
   Truth value_;
 };
 
-// AND and OR are each other's mirror: rows where all operands are `all_when`, or where one is not.
+// AND and OR are each other's mirror: rows where all operands are `all_when`, or where
+// one is not.
 class ChainExpr : public BoolExpr {
  public:
   ChainExpr(std::vector<BoolPtr> operands, bool is_and)
@@ -37,7 +38,8 @@ class ChainExpr : public BoolExpr {
     GLAIVE_RETURN_NOT_OK(operands_[0]->Eval(context, want, out));
     Words other(static_cast<size_t>(words));
     for (size_t i = 1; i < operands_.size(); ++i) {
-      if (intersect && std::all_of(out, out + words, [](uint64_t w) { return w == 0; })) break;
+      if (intersect && std::all_of(out, out + words, [](uint64_t w) { return w == 0; }))
+        break;
       GLAIVE_RETURN_NOT_OK(operands_[i]->Eval(context, want, other.data()));
       if (intersect) {
         for (int64_t w = 0; w < words; ++w) out[w] &= other[static_cast<size_t>(w)];
@@ -81,8 +83,12 @@ class TestExpr : public BoolExpr {
 
 class PairExpr : public BoolExpr {
  public:
-  PairExpr(CompareOp op, ValuePtr left, ValuePtr right, std::shared_ptr<arrow::DataType> type)
-      : op_(op), left_(std::move(left)), right_(std::move(right)), type_(std::move(type)) {}
+  PairExpr(CompareOp op, ValuePtr left, ValuePtr right,
+           std::shared_ptr<arrow::DataType> type)
+      : op_(op),
+        left_(std::move(left)),
+        right_(std::move(right)),
+        type_(std::move(type)) {}
   Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
     GLAIVE_ASSIGN_OR_RETURN(auto left, Operand(context, *left_));
     GLAIVE_ASSIGN_OR_RETURN(auto right, Operand(context, *right_));
@@ -171,7 +177,8 @@ class FromValueExpr : public BoolExpr {
       return Status::OK();
     }
     if (array->type_id() != arrow::Type::BOOL) {
-      return InvalidInput("expression: expected a boolean, found ", array->type()->ToString());
+      return InvalidInput("expression: expected a boolean, found ",
+                          array->type()->ToString());
     }
     CopyBitmap(out, context.rows, array->data()->buffers[1]->data(), array->offset());
     if (!want) {
@@ -209,27 +216,40 @@ class ListHasExpr : public BoolExpr {
       switch (array->type_id()) {
         case arrow::Type::LIST: {
           const auto& list = static_cast<const arrow::ListArray&>(*array);
-          Rows(*test, *list.values(), context.rows,
-               [&](int64_t i) { return std::pair<int64_t, int64_t>(list.value_offset(i), list.value_offset(i + 1)); },
-               other.data());
+          Rows(
+              *test, *list.values(), context.rows,
+              [&](int64_t i) {
+                return std::pair<int64_t, int64_t>(list.value_offset(i),
+                                                   list.value_offset(i + 1));
+              },
+              other.data());
           break;
         }
         case arrow::Type::LARGE_LIST: {
           const auto& list = static_cast<const arrow::LargeListArray&>(*array);
-          Rows(*test, *list.values(), context.rows,
-               [&](int64_t i) { return std::pair<int64_t, int64_t>(list.value_offset(i), list.value_offset(i + 1)); },
-               other.data());
+          Rows(
+              *test, *list.values(), context.rows,
+              [&](int64_t i) {
+                return std::pair<int64_t, int64_t>(list.value_offset(i),
+                                                   list.value_offset(i + 1));
+              },
+              other.data());
           break;
         }
         default: {
           const auto& list = static_cast<const arrow::FixedSizeListArray&>(*array);
-          Rows(*test, *list.values(), context.rows,
-               [&](int64_t i) { return std::pair<int64_t, int64_t>(list.value_offset(i), list.value_offset(i + 1)); },
-               other.data());
+          Rows(
+              *test, *list.values(), context.rows,
+              [&](int64_t i) {
+                return std::pair<int64_t, int64_t>(list.value_offset(i),
+                                                   list.value_offset(i + 1));
+              },
+              other.data());
           break;
         }
       }
-      for (int64_t w = 0; w < WordCount(context.rows); ++w) out[w] &= other[static_cast<size_t>(w)];
+      for (int64_t w = 0; w < WordCount(context.rows); ++w)
+        out[w] &= other[static_cast<size_t>(w)];
     }
     if (!want) {
       for (int64_t w = 0; w < WordCount(context.rows); ++w) out[w] = ~out[w];
@@ -260,11 +280,13 @@ class ListHasExpr : public BoolExpr {
 
 class RegexExpr : public BoolExpr {
  public:
-  RegexExpr(ValuePtr text, std::string pattern) : text_(std::move(text)), options_(std::move(pattern)) {}
+  RegexExpr(ValuePtr text, std::string pattern)
+      : text_(std::move(text)), options_(std::move(pattern)) {}
   Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
     GLAIVE_ASSIGN_OR_RETURN(auto array, text_->EvalArray(context));
     if (context.rows == 0) return Status::OK();
-    auto matched = arrow::compute::CallFunction("match_substring_regex", {array}, &options_);
+    auto matched =
+        arrow::compute::CallFunction("match_substring_regex", {array}, &options_);
     if (!matched.ok()) return InvalidInput("expression: ", matched.status().message());
     const auto result = matched->make_array();
     CopyBitmap(out, context.rows, result->data()->buffers[1]->data(), result->offset());
@@ -284,7 +306,10 @@ class RegexExpr : public BoolExpr {
 class TextPairsExpr : public BoolExpr {
  public:
   TextPairsExpr(TextTest test, ValuePtr text, ValuePtr pattern, char escape)
-      : test_(test), text_(std::move(text)), pattern_(std::move(pattern)), escape_(escape) {}
+      : test_(test),
+        text_(std::move(text)),
+        pattern_(std::move(pattern)),
+        escape_(escape) {}
 
   Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
     GLAIVE_ASSIGN_OR_RETURN(auto text, Operand(context, *text_));
@@ -352,24 +377,31 @@ BoolPtr MakeNot(BoolPtr operand) { return std::make_shared<NotExpr>(std::move(op
 BoolPtr MakeTest(ValuePtr value, ArrayPredicatePtr predicate) {
   return std::make_shared<TestExpr>(std::move(value), std::move(predicate));
 }
-BoolPtr MakeIsNull(ValuePtr operand) { return std::make_shared<IsNullValueExpr>(std::move(operand)); }
-BoolPtr MakeIsNull(BoolPtr operand) { return std::make_shared<IsNullBoolExpr>(std::move(operand)); }
+BoolPtr MakeIsNull(ValuePtr operand) {
+  return std::make_shared<IsNullValueExpr>(std::move(operand));
+}
+BoolPtr MakeIsNull(BoolPtr operand) {
+  return std::make_shared<IsNullBoolExpr>(std::move(operand));
+}
 BoolPtr MakeIs(BoolPtr operand, bool truth) {
   return std::make_shared<IsExpr>(std::move(operand), truth);
 }
-BoolPtr MakeFromValue(ValuePtr operand) { return std::make_shared<FromValueExpr>(std::move(operand)); }
+BoolPtr MakeFromValue(ValuePtr operand) {
+  return std::make_shared<FromValueExpr>(std::move(operand));
+}
 
 Result<BoolPtr> MakeComparison(CompareOp op, ValuePtr left, ValuePtr right) {
   const bool left_null = left->type()->id() == arrow::Type::NA;
   const bool right_null = right->type()->id() == arrow::Type::NA;
   if (left_null || right_null) return MakeTruth(Truth::kNull);
   if (right->literal() != nullptr) {
-    GLAIVE_ASSIGN_OR_RETURN(auto test, MakeComparePredicate(left->type(), op, *right->literal()));
+    GLAIVE_ASSIGN_OR_RETURN(auto test,
+                            MakeComparePredicate(left->type(), op, *right->literal()));
     return MakeTest(std::move(left), std::move(test));
   }
   if (left->literal() != nullptr) {
-    GLAIVE_ASSIGN_OR_RETURN(auto test,
-                            MakeComparePredicate(right->type(), Flip(op), *left->literal()));
+    GLAIVE_ASSIGN_OR_RETURN(
+        auto test, MakeComparePredicate(right->type(), Flip(op), *left->literal()));
     return MakeTest(std::move(right), std::move(test));
   }
   GLAIVE_ASSIGN_OR_RETURN(auto type, ComparisonType(left->type(), right->type()));
@@ -377,10 +409,12 @@ Result<BoolPtr> MakeComparison(CompareOp op, ValuePtr left, ValuePtr right) {
     return NotSupported("expression: comparison of values of type ", type->ToString(),
                         " is not supported");
   }
-  return std::make_shared<PairExpr>(op, std::move(left), std::move(right), std::move(type));
+  return std::make_shared<PairExpr>(op, std::move(left), std::move(right),
+                                    std::move(type));
 }
 
-Result<BoolPtr> MakeListHas(ValuePtr list, const std::vector<Literal>& needles, bool all) {
+Result<BoolPtr> MakeListHas(ValuePtr list, const std::vector<Literal>& needles,
+                            bool all) {
   const auto element = ElementType(*list->type());
   if (element == nullptr) {
     return InvalidInput("expression: array functions need a list, not a value of type ",
@@ -389,7 +423,8 @@ Result<BoolPtr> MakeListHas(ValuePtr list, const std::vector<Literal>& needles, 
   std::vector<ArrayPredicatePtr> tests;
   if (all) {
     for (const Literal& needle : needles) {
-      GLAIVE_ASSIGN_OR_RETURN(auto test, MakeComparePredicate(element, CompareOp::kEq, needle));
+      GLAIVE_ASSIGN_OR_RETURN(auto test,
+                              MakeComparePredicate(element, CompareOp::kEq, needle));
       tests.push_back(std::move(test));
     }
   } else {
@@ -402,13 +437,15 @@ Result<BoolPtr> MakeListHas(ValuePtr list, const std::vector<Literal>& needles, 
 Result<BoolPtr> MakeRegex(ValuePtr text, std::string pattern) {
   const auto id = text->type()->id();
   if (id != arrow::Type::STRING && id != arrow::Type::LARGE_STRING) {
-    return InvalidInput("expression: regular expressions need a string, not a value of type ",
-                        text->type()->ToString());
+    return InvalidInput(
+        "expression: regular expressions need a string, not a value of type ",
+        text->type()->ToString());
   }
   return std::make_shared<RegexExpr>(std::move(text), std::move(pattern));
 }
 
-Result<BoolPtr> MakeTextPairs(TextTest test, ValuePtr text, ValuePtr pattern, char escape) {
+Result<BoolPtr> MakeTextPairs(TextTest test, ValuePtr text, ValuePtr pattern,
+                              char escape) {
   for (const ValuePtr& value : {text, pattern}) {
     const auto* type = value->type().get();
     if (type->id() == arrow::Type::DICTIONARY) {
@@ -416,11 +453,13 @@ Result<BoolPtr> MakeTextPairs(TextTest test, ValuePtr text, ValuePtr pattern, ch
     }
     if (type->id() == arrow::Type::NA) return MakeTruth(Truth::kNull);
     if (type->id() != arrow::Type::STRING && type->id() != arrow::Type::LARGE_STRING) {
-      return InvalidInput("expression: text functions and LIKE need a string, not a value of type ",
-                          type->ToString());
+      return InvalidInput(
+          "expression: text functions and LIKE need a string, not a value of type ",
+          type->ToString());
     }
   }
-  return std::make_shared<TextPairsExpr>(test, std::move(text), std::move(pattern), escape);
+  return std::make_shared<TextPairsExpr>(test, std::move(text), std::move(pattern),
+                                         escape);
 }
 
 }  // namespace glaive::expr

@@ -1,12 +1,12 @@
 // Typing of arithmetic, casts and functions.
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
 #include <arrow/array/util.h>
 #include <arrow/datum.h>
 #include <arrow/type.h>
 #include <arrow/type_traits.h>
-
-#include <array>
-#include <cstdlib>
-#include <string_view>
 
 #include "expr/bound.h"
 
@@ -34,16 +34,18 @@ Result<ValuePtr> Adapt(ValuePtr value, const ValuePtr& other) {
 
 Result<ValuePtr> Concat(ValuePtr left, ValuePtr right) {
   if (!IsText(*ValueType(left->type())) && !IsText(*ValueType(right->type()))) {
-    return InvalidInput("expression: operator || needs a string, found ", left->type()->ToString(),
-                        " and ", right->type()->ToString());
+    return InvalidInput("expression: operator || needs a string, found ",
+                        left->type()->ToString(), " and ", right->type()->ToString());
   }
-  const bool large = left->type()->id() == Type::LARGE_STRING || right->type()->id() == Type::LARGE_STRING;
+  const bool large = left->type()->id() == Type::LARGE_STRING ||
+                     right->type()->id() == Type::LARGE_STRING;
   const TypePtr type = large ? arrow::large_utf8() : arrow::utf8();
   Literal separator;
   separator.kind = LiteralKind::kString;
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr empty, MakeConstant(separator));
   return MakeFunction("binary_join_element_wise",
-                      {std::move(left), std::move(right), std::move(empty)}, {type, type, type});
+                      {std::move(left), std::move(right), std::move(empty)},
+                      {type, type, type});
 }
 
 std::string_view ArrowName(std::string_view op) {
@@ -59,7 +61,8 @@ TypePtr Unsigned(bool is_unsigned, TypePtr with_sign, TypePtr without) {
 
 }  // namespace
 
-Result<ValuePtr> MakeArithmetic(const std::string& op, ValuePtr left, ValuePtr right, bool adapt) {
+Result<ValuePtr> MakeArithmetic(const std::string& op, ValuePtr left, ValuePtr right,
+                                bool adapt) {
   if (op == "||") return Concat(std::move(left), std::move(right));
   ValuePtr a = left;
   ValuePtr b = right;
@@ -72,10 +75,11 @@ Result<ValuePtr> MakeArithmetic(const std::string& op, ValuePtr left, ValuePtr r
   for (const TypePtr& type : {a_type, b_type}) {
     if (IsNumeric(*type) || type->id() == Type::NA) continue;
     if (arrow::is_temporal(type->id())) {
-      return NotSupported("expression: operator ", op, " on values of type ", type->ToString(),
-                          " is not supported");
+      return NotSupported("expression: operator ", op, " on values of type ",
+                          type->ToString(), " is not supported");
     }
-    return InvalidInput("expression: operator ", op, " needs numbers, found ", type->ToString());
+    return InvalidInput("expression: operator ", op, " needs numbers, found ",
+                        type->ToString());
   }
   std::vector<TypePtr> casts = {a_type, b_type};
   TypePtr result;
@@ -95,13 +99,14 @@ Result<ValuePtr> MakeArithmetic(const std::string& op, ValuePtr left, ValuePtr r
     casts = {arrow::decimal128(20, 0), arrow::decimal128(20, 0)};
   }
   if (op != "%") {
-    return MakeFunction(std::string(ArrowName(op)), {std::move(a), std::move(b)}, casts, result);
+    return MakeFunction(std::string(ArrowName(op)), {std::move(a), std::move(b)}, casts,
+                        result);
   }
   // Addition has the type rules that the remainder needs.
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr sum, MakeFunction("add", {a, b}, casts));
   if (arrow::is_decimal(sum->type()->id()) || sum->type()->id() == Type::NA) {
-    return NotSupported("expression: operator % on values of type ", sum->type()->ToString(),
-                        " is not supported");
+    return NotSupported("expression: operator % on values of type ",
+                        sum->type()->ToString(), " is not supported");
   }
   ValuePtr remainder = MakeRemainder(std::move(a), std::move(b), sum->type());
   return result == nullptr ? remainder : MakeCastExpr(std::move(remainder), result);
@@ -110,7 +115,8 @@ Result<ValuePtr> MakeArithmetic(const std::string& op, ValuePtr left, ValuePtr r
 Result<ValuePtr> MakeNegate(ValuePtr operand) {
   const TypePtr type = ValueType(operand->type());
   if (!IsNumeric(*type) || arrow::is_unsigned_integer(type->id())) {
-    return InvalidInput("expression: operator - needs a signed number, found ", type->ToString());
+    return InvalidInput("expression: operator - needs a signed number, found ",
+                        type->ToString());
   }
   if (type->id() == Type::HALF_FLOAT) {
     return MakeFunction("negate", {std::move(operand)}, {arrow::float32()}, type);
@@ -134,7 +140,8 @@ Result<TypePtr> ParseCastType(const std::string& text) {
     name.resize(open);
   }
   if (name == "boolean" || name == "bool") return arrow::boolean();
-  if (name == "tinyint" || name == "int8") return Unsigned(is_unsigned, arrow::int8(), arrow::uint8());
+  if (name == "tinyint" || name == "int8")
+    return Unsigned(is_unsigned, arrow::int8(), arrow::uint8());
   if (name == "smallint" || name == "int16") {
     return Unsigned(is_unsigned, arrow::int16(), arrow::uint16());
   }
@@ -151,7 +158,8 @@ Result<TypePtr> ParseCastType(const std::string& text) {
   if (name == "float" || name == "real" || name == "float32") return arrow::float32();
   if (name == "double" || name == "float64") return arrow::float64();
   if (name == "float16") return arrow::float16();
-  if (name == "string" || name == "varchar" || name == "text" || name == "utf8") return arrow::utf8();
+  if (name == "string" || name == "varchar" || name == "text" || name == "utf8")
+    return arrow::utf8();
   if (name == "large_string" || name == "large_utf8") return arrow::large_utf8();
   if (name == "binary" || name == "varbinary" || name == "bytea") return arrow::binary();
   if (name == "date" || name == "date32") return arrow::date32();
@@ -174,7 +182,8 @@ Result<TypePtr> ParseCastType(const std::string& text) {
     const int precision = numbers.empty() ? 38 : numbers[0];
     const int scale = numbers.size() < 2 ? 0 : numbers[1];
     if (precision < 1 || precision > 76 || scale < 0 || scale > precision) {
-      return InvalidInput("expression: decimal(", precision, ",", scale, ") is no valid type");
+      return InvalidInput("expression: decimal(", precision, ",", scale,
+                          ") is no valid type");
     }
     if (precision <= 38) return arrow::decimal128(precision, scale);
     return arrow::decimal256(precision, scale);
@@ -193,12 +202,14 @@ Result<ValuePtr> MakeCall(const std::string& name, std::vector<ValuePtr> argumen
   const auto count = [&](size_t least, size_t most) -> Status {
     if (arguments.size() >= least && arguments.size() <= most) return Status::OK();
     return InvalidInput("expression: function ", name, " takes ", least,
-                        most == least ? "" : " or more", " arguments, not ", arguments.size());
+                        most == least ? "" : " or more", " arguments, not ",
+                        arguments.size());
   };
   const auto text = [&](size_t i) -> Status {
     const TypePtr type = ValueType(arguments[i]->type());
     if (IsText(*type) || type->id() == Type::NA) return Status::OK();
-    return InvalidInput("expression: function ", name, " needs a string, found ", type->ToString());
+    return InvalidInput("expression: function ", name, " needs a string, found ",
+                        type->ToString());
   };
   const auto unary_text = [&](const char* function, TypePtr result) -> Result<ValuePtr> {
     GLAIVE_RETURN_NOT_OK(count(1, 1));
@@ -207,11 +218,11 @@ Result<ValuePtr> MakeCall(const std::string& name, std::vector<ValuePtr> argumen
     if (type->id() == Type::NA) type = arrow::utf8();
     return MakeFunction(function, std::move(arguments), {type}, std::move(result));
   };
-  const bool list_argument = !arguments.empty() && arrow::is_list_like(arguments[0]->type()->id());
+  const bool list_argument =
+      !arguments.empty() && arrow::is_list_like(arguments[0]->type()->id());
   if (name == "lower") return unary_text("utf8_lower", nullptr);
   if (name == "upper") return unary_text("utf8_upper", nullptr);
-  if (name == "array_length" || name == "list_length" || name == "cardinality" ||
-      (name == "length" && list_argument)) {
+  if (name == "array_length" || name == "list_length" || name == "cardinality") {
     GLAIVE_RETURN_NOT_OK(count(1, 1));
     if (!list_argument) {
       return InvalidInput("expression: function ", name, " needs a list, found ",
@@ -220,16 +231,19 @@ Result<ValuePtr> MakeCall(const std::string& name, std::vector<ValuePtr> argumen
     return MakeFunction("list_value_length", std::move(arguments), {}, arrow::uint64());
   }
   if (name == "length" || name == "char_length" || name == "character_length") {
-    const bool large = !arguments.empty() && arguments[0]->type()->id() == Type::LARGE_STRING;
+    const bool large =
+        !arguments.empty() && arguments[0]->type()->id() == Type::LARGE_STRING;
     return unary_text("utf8_length", large ? arrow::int64() : arrow::int32());
   }
   if (name == "octet_length") return unary_text("binary_length", nullptr);
-  if (name == "trim" || name == "btrim") return unary_text("utf8_trim_whitespace", nullptr);
+  if (name == "trim" || name == "btrim")
+    return unary_text("utf8_trim_whitespace", nullptr);
   if (name == "abs" || name == "floor" || name == "ceil") {
     GLAIVE_RETURN_NOT_OK(count(1, 1));
     const TypePtr type = ValueType(arguments[0]->type());
     if (!IsNumeric(*type)) {
-      return InvalidInput("expression: function ", name, " needs a number, found ", type->ToString());
+      return InvalidInput("expression: function ", name, " needs a number, found ",
+                          type->ToString());
     }
     const bool half = type->id() == Type::HALF_FLOAT;
     return MakeFunction(name, std::move(arguments), {half ? arrow::float32() : type},

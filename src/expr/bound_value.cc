@@ -1,4 +1,8 @@
 // Value expressions: columns, constants, arithmetic, casts and functions.
+#include <cmath>
+#include <limits>
+#include <optional>
+
 #include <arrow/array.h>
 #include <arrow/array/util.h>
 #include <arrow/buffer.h>
@@ -9,10 +13,6 @@
 #include <arrow/type.h>
 #include <arrow/type_traits.h>
 #include <arrow/util/decimal.h>
-
-#include <cmath>
-#include <limits>
-#include <optional>
 
 #include "expr/bound.h"
 
@@ -39,7 +39,8 @@ class ColumnExpr : public ValueExpr {
     std::shared_ptr<arrow::Array> array = context.batch.column(index);
     for (size_t i = 1; i < path_.size(); ++i) {
       if (array->type_id() != arrow::Type::STRUCT) {
-        return InternalError("expression: '", path_[i - 1], "' is no struct in the batch");
+        return InternalError("expression: '", path_[i - 1],
+                             "' is no struct in the batch");
       }
       const auto& parent = static_cast<const arrow::StructArray&>(*array);
       const int child = parent.struct_type()->GetFieldIndex(path_[i]);
@@ -63,8 +64,12 @@ class ColumnExpr : public ValueExpr {
 class ConstantExpr : public ValueExpr {
  public:
   ConstantExpr(std::shared_ptr<arrow::Scalar> scalar, std::optional<Literal> literal)
-      : ValueExpr(scalar->type), scalar_(std::move(scalar)), literal_(std::move(literal)) {}
-  Result<arrow::Datum> Eval(const EvalContext&) const override { return arrow::Datum(scalar_); }
+      : ValueExpr(scalar->type),
+        scalar_(std::move(scalar)),
+        literal_(std::move(literal)) {}
+  Result<arrow::Datum> Eval(const EvalContext&) const override {
+    return arrow::Datum(scalar_);
+  }
   const Literal* literal() const override { return literal_ ? &*literal_ : nullptr; }
   const std::shared_ptr<arrow::Scalar>& scalar() const { return scalar_; }
 
@@ -76,8 +81,8 @@ class ConstantExpr : public ValueExpr {
 // One of Arrow's functions after casts of the operands.
 class FunctionExpr : public ValueExpr {
  public:
-  FunctionExpr(std::string function, std::vector<ValuePtr> operands, std::vector<TypePtr> casts,
-               TypePtr result_cast, TypePtr type)
+  FunctionExpr(std::string function, std::vector<ValuePtr> operands,
+               std::vector<TypePtr> casts, TypePtr result_cast, TypePtr type)
       : ValueExpr(std::move(type)),
         function_(std::move(function)),
         operands_(std::move(operands)),
@@ -93,8 +98,10 @@ class FunctionExpr : public ValueExpr {
     return Run(function_, std::move(values), casts_, result_cast_);
   }
 
-  static Result<arrow::Datum> Run(const std::string& function, std::vector<arrow::Datum> values,
-                                  const std::vector<TypePtr>& casts, const TypePtr& result_cast) {
+  static Result<arrow::Datum> Run(const std::string& function,
+                                  std::vector<arrow::Datum> values,
+                                  const std::vector<TypePtr>& casts,
+                                  const TypePtr& result_cast) {
     for (size_t i = 0; i < values.size(); ++i) {
       if (casts[i] == nullptr || values[i].type()->Equals(*casts[i])) continue;
       GLAIVE_ASSIGN_OR_RETURN(values[i], CastTo(values[i], casts[i]));
@@ -131,8 +138,10 @@ class BoolValueExpr : public ValueExpr {
 
   Result<arrow::Datum> Eval(const EvalContext& context) const override {
     const auto bytes = static_cast<int64_t>(WordCount(context.rows) * 8);
-    GLAIVE_ASSIGN_OR_RETURN(std::shared_ptr<arrow::Buffer> values, arrow::AllocateBuffer(bytes));
-    GLAIVE_ASSIGN_OR_RETURN(std::shared_ptr<arrow::Buffer> valid, arrow::AllocateBuffer(bytes));
+    GLAIVE_ASSIGN_OR_RETURN(std::shared_ptr<arrow::Buffer> values,
+                            arrow::AllocateBuffer(bytes));
+    GLAIVE_ASSIGN_OR_RETURN(std::shared_ptr<arrow::Buffer> valid,
+                            arrow::AllocateBuffer(bytes));
     auto* yes = reinterpret_cast<uint64_t*>(values->mutable_data());
     auto* known = reinterpret_cast<uint64_t*>(valid->mutable_data());
     GLAIVE_RETURN_NOT_OK(operand_->Eval(context, true, yes));
@@ -189,12 +198,14 @@ class RemainderExpr : public ValueExpr {
     using Traits = arrow::CTypeTraits<T>;
     GLAIVE_ASSIGN_OR_RETURN(auto dividends, AsArray(context, left));
     const int64_t rows = dividends->length();
-    GLAIVE_ASSIGN_OR_RETURN(std::shared_ptr<arrow::Buffer> data,
-                            arrow::AllocateBuffer(rows * static_cast<int64_t>(sizeof(T))));
+    GLAIVE_ASSIGN_OR_RETURN(
+        std::shared_ptr<arrow::Buffer> data,
+        arrow::AllocateBuffer(rows * static_cast<int64_t>(sizeof(T))));
     auto* out = reinterpret_cast<T*>(data->mutable_data());
     const T* a = dividends->data()->GetValues<T>(1);
     if (right.is_scalar() && right.scalar()->is_valid) {
-      const T divisor = static_cast<const typename Traits::ScalarType&>(*right.scalar()).value;
+      const T divisor =
+          static_cast<const typename Traits::ScalarType&>(*right.scalar()).value;
       if constexpr (std::is_integral_v<T>) {
         if (divisor == 0) {
           if (dividends->null_count() < rows) return DivisionByZero();
@@ -256,7 +267,8 @@ class RemainderExpr : public ValueExpr {
       AndValidity(left, words);
       if (right != nullptr) AndValidity(*right, words);
     }
-    return arrow::Datum(arrow::ArrayData::Make(type(), rows, {std::move(valid), std::move(data)}));
+    return arrow::Datum(
+        arrow::ArrayData::Make(type(), rows, {std::move(valid), std::move(data)}));
   }
 
   ValuePtr left_;
@@ -264,7 +276,8 @@ class RemainderExpr : public ValueExpr {
 };
 
 bool IsNumeric(const arrow::DataType& type) {
-  return arrow::is_integer(type.id()) || arrow::is_floating(type.id()) || arrow::is_decimal(type.id());
+  return arrow::is_integer(type.id()) || arrow::is_floating(type.id()) ||
+         arrow::is_decimal(type.id());
 }
 bool IsText(const arrow::DataType& type) {
   return type.id() == arrow::Type::STRING || type.id() == arrow::Type::LARGE_STRING;
@@ -277,7 +290,8 @@ TypePtr ValueType(const TypePtr& type) {
   return static_cast<const arrow::DictionaryType&>(*type).value_type();
 }
 
-Result<arrow::Datum> CallArrow(const std::string& name, const std::vector<arrow::Datum>& arguments) {
+Result<arrow::Datum> CallArrow(const std::string& name,
+                               const std::vector<arrow::Datum>& arguments) {
   static const Status initialized = arrow::compute::Initialize();
   GLAIVE_RETURN_NOT_OK(initialized);
   auto result = arrow::compute::CallFunction(name, arguments);
@@ -287,6 +301,18 @@ Result<arrow::Datum> CallArrow(const std::string& name, const std::vector<arrow:
 
 Result<arrow::Datum> CastTo(const arrow::Datum& value, const TypePtr& type) {
   if (value.type()->Equals(*type)) return value;
+  if (arrow::is_integer(value.type()->id()) && arrow::is_decimal(type->id())) {
+    // Arrow wants room for every value of the integer type; only those there are must
+    // fit.
+    const int scale = static_cast<const arrow::DecimalType&>(*type).scale();
+    const int digits = 20 + scale;
+    const int precision = static_cast<const arrow::DecimalType&>(*type).precision();
+    if (precision < digits && digits <= arrow::Decimal256Type::kMaxPrecision) {
+      GLAIVE_ASSIGN_OR_RETURN(arrow::Datum roomy,
+                              CastTo(value, arrow::decimal256(digits, scale)));
+      return CastTo(roomy, type);
+    }
+  }
   static const Status initialized = arrow::compute::Initialize();
   GLAIVE_RETURN_NOT_OK(initialized);
   arrow::compute::CastOptions options = arrow::compute::CastOptions::Safe(type);
@@ -298,7 +324,8 @@ Result<arrow::Datum> CastTo(const arrow::Datum& value, const TypePtr& type) {
   return result;
 }
 
-Result<std::shared_ptr<arrow::Array>> ValueExpr::EvalArray(const EvalContext& context) const {
+Result<std::shared_ptr<arrow::Array>> ValueExpr::EvalArray(
+    const EvalContext& context) const {
   GLAIVE_ASSIGN_OR_RETURN(arrow::Datum value, Eval(context));
   if (value.is_array()) return value.make_array();
   return arrow::MakeArrayFromScalar(*value.scalar(), context.rows);
@@ -314,16 +341,21 @@ Result<TypePtr> ComparisonType(const TypePtr& left_in, const TypePtr& right_in) 
     return [id](const arrow::DataType& type) { return type.id() == id; };
   };
   if (IsNumeric(*left) && IsNumeric(*right)) {
-    const auto is_float = [](const arrow::DataType& t) { return arrow::is_floating(t.id()); };
+    const auto is_float = [](const arrow::DataType& t) {
+      return arrow::is_floating(t.id());
+    };
     if (any(is_float)) {
-      if (is_float(*left) && is_float(*right) && !any(is(Type::DOUBLE))) return arrow::float32();
+      if (is_float(*left) && is_float(*right) && !any(is(Type::DOUBLE)))
+        return arrow::float32();
       return arrow::float64();
     }
     if (any([](const arrow::DataType& t) { return arrow::is_decimal(t.id()); })) {
       const auto shape = [](const arrow::DataType& t) {
-        if (!arrow::is_decimal(t.id())) return std::pair<int, int>(20, 0);  // whole digits, scale
+        if (!arrow::is_decimal(t.id()))
+          return std::pair<int, int>(20, 0);  // whole digits, scale
         const auto& decimal = static_cast<const arrow::DecimalType&>(t);
-        return std::pair<int, int>(decimal.precision() - decimal.scale(), decimal.scale());
+        return std::pair<int, int>(decimal.precision() - decimal.scale(),
+                                   decimal.scale());
       };
       const auto [whole_left, scale_left] = shape(*left);
       const auto [whole_right, scale_right] = shape(*right);
@@ -335,7 +367,9 @@ Result<TypePtr> ComparisonType(const TypePtr& left_in, const TypePtr& right_in) 
                           right->ToString(), " is not supported");
     }
     if (any(is(Type::UINT64))) {
-      const auto is_signed = [](const arrow::DataType& t) { return arrow::is_signed_integer(t.id()); };
+      const auto is_signed = [](const arrow::DataType& t) {
+        return arrow::is_signed_integer(t.id());
+      };
       if (any(is_signed)) return arrow::decimal128(20, 0);
       return arrow::uint64();
     }
@@ -361,10 +395,12 @@ Result<TypePtr> ComparisonType(const TypePtr& left_in, const TypePtr& right_in) 
     }
     return arrow::timestamp(unit);
   }
-  if (arrow::is_time(left->id()) && arrow::is_time(right->id())) return arrow::time64(arrow::TimeUnit::NANO);
+  if (arrow::is_time(left->id()) && arrow::is_time(right->id()))
+    return arrow::time64(arrow::TimeUnit::NANO);
   if (left->id() == Type::DURATION && right->id() == Type::DURATION) {
-    return arrow::duration(std::max(static_cast<const arrow::DurationType&>(*left).unit(),
-                                    static_cast<const arrow::DurationType&>(*right).unit()));
+    return arrow::duration(
+        std::max(static_cast<const arrow::DurationType&>(*left).unit(),
+                 static_cast<const arrow::DurationType&>(*right).unit()));
   }
   return InvalidInput("expression: a value of type ", left->ToString(),
                       " cannot be compared with one of type ", right->ToString(),
@@ -386,12 +422,15 @@ Result<ValuePtr> MakeConstant(const Literal& literal) {
       break;
     case LiteralKind::kNumber: {
       const Number& number = literal.number;
-      if (number.is_integer && !number.huge && number.mantissa >= std::numeric_limits<int64_t>::min() &&
+      if (number.is_integer && !number.huge &&
+          number.mantissa >= std::numeric_limits<int64_t>::min() &&
           number.mantissa <= std::numeric_limits<int64_t>::max()) {
-        scalar = std::make_shared<arrow::Int64Scalar>(static_cast<int64_t>(number.mantissa));
+        scalar =
+            std::make_shared<arrow::Int64Scalar>(static_cast<int64_t>(number.mantissa));
       } else if (number.is_integer && !number.huge && number.mantissa > 0 &&
                  number.mantissa <= std::numeric_limits<uint64_t>::max()) {
-        scalar = std::make_shared<arrow::UInt64Scalar>(static_cast<uint64_t>(number.mantissa));
+        scalar =
+            std::make_shared<arrow::UInt64Scalar>(static_cast<uint64_t>(number.mantissa));
       } else {
         scalar = std::make_shared<arrow::DoubleScalar>(number.value);
       }
@@ -416,15 +455,16 @@ Result<ValuePtr> MakeConstant(const Literal& literal) {
                                                      arrow::TimeUnit::NANO);
       break;
     case LiteralKind::kTimestamp: {
-      // Microseconds reach far enough for every year that can be written; nanoseconds do not.
+      // Microseconds reach far enough for every year that can be written; nanoseconds do
+      // not.
       const Floor micros = FloorDiv(literal.nanos, 1000);
       if (micros.exact) {
-        scalar = std::make_shared<arrow::TimestampScalar>(static_cast<int64_t>(micros.value),
-                                                          arrow::timestamp(arrow::TimeUnit::MICRO));
+        scalar = std::make_shared<arrow::TimestampScalar>(
+            static_cast<int64_t>(micros.value), arrow::timestamp(arrow::TimeUnit::MICRO));
       } else if (literal.nanos <= std::numeric_limits<int64_t>::max() &&
                  literal.nanos >= std::numeric_limits<int64_t>::min()) {
-        scalar = std::make_shared<arrow::TimestampScalar>(static_cast<int64_t>(literal.nanos),
-                                                          arrow::timestamp(arrow::TimeUnit::NANO));
+        scalar = std::make_shared<arrow::TimestampScalar>(
+            static_cast<int64_t>(literal.nanos), arrow::timestamp(arrow::TimeUnit::NANO));
       } else {
         return InvalidInput("expression: the timestamp is out of range");
       }
@@ -472,10 +512,12 @@ Result<ValuePtr> MakeFunction(std::string function, std::vector<ValuePtr> operan
     GLAIVE_ASSIGN_OR_RETURN(auto array, arrow::MakeEmptyArray(operand->type()));
     empty.emplace_back(std::move(array));
   }
-  GLAIVE_ASSIGN_OR_RETURN(arrow::Datum result,
-                          FunctionExpr::Run(function, std::move(empty), casts, result_cast));
-  return std::make_shared<FunctionExpr>(std::move(function), std::move(operands), std::move(casts),
-                                        std::move(result_cast), result.type());
+  GLAIVE_ASSIGN_OR_RETURN(
+      arrow::Datum result,
+      FunctionExpr::Run(function, std::move(empty), casts, result_cast));
+  return std::make_shared<FunctionExpr>(std::move(function), std::move(operands),
+                                        std::move(casts), std::move(result_cast),
+                                        result.type());
 }
 
 ValuePtr MakeCastExpr(ValuePtr operand, TypePtr type) {
@@ -483,7 +525,8 @@ ValuePtr MakeCastExpr(ValuePtr operand, TypePtr type) {
 }
 
 ValuePtr MakeRemainder(ValuePtr left, ValuePtr right, TypePtr type) {
-  return std::make_shared<RemainderExpr>(std::move(left), std::move(right), std::move(type));
+  return std::make_shared<RemainderExpr>(std::move(left), std::move(right),
+                                         std::move(type));
 }
 
 ValuePtr MakeBoolValue(BoolPtr operand) {

@@ -1,19 +1,21 @@
-// Comparison of single values in the order that predicates use, and access to them in arrays.
+// Comparison of single values in the order that predicates use, and access to them in
+// arrays.
 #pragma once
-
-#include <arrow/array.h>
-#include <arrow/util/decimal.h>
-#include <arrow/util/float16.h>
 
 #include <cmath>
 #include <cstring>
 #include <string_view>
 
+#include <arrow/array.h>
+#include <arrow/util/decimal.h>
+#include <arrow/util/float16.h>
+
 #include "expr/literal.h"
 
 namespace glaive::expr {
 
-// Total order as upstream's engine has it: NaN equals itself and is above every number, -0 equals 0.
+// Total order as upstream's engine has it: NaN equals itself and is above every number,
+// -0 equals 0.
 template <typename T>
 inline bool TotalLess(const T& a, const T& b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -64,14 +66,16 @@ inline void DispatchOp(CompareOp op, const Body& body) {
 template <typename T>
 struct PrimitiveValues {
   using Value = T;
-  explicit PrimitiveValues(const arrow::Array& array) : values(array.data()->GetValues<T>(1)) {}
+  explicit PrimitiveValues(const arrow::Array& array)
+      : values(array.data()->GetValues<T>(1)) {}
   T operator()(int64_t row) const { return values[row]; }
   const T* values;
 };
 
 struct HalfValues {
   using Value = float;
-  explicit HalfValues(const arrow::Array& array) : values(array.data()->GetValues<uint16_t>(1)) {}
+  explicit HalfValues(const arrow::Array& array)
+      : values(array.data()->GetValues<uint16_t>(1)) {}
   float operator()(int64_t row) const {
     return arrow::util::Float16::FromBits(values[row]).ToFloat();
   }
@@ -135,7 +139,8 @@ struct DecimalValues {
   const uint8_t* data;
 };
 
-// Calls body.operator()<Values>() with the reader that fits `id`; false for types without an order.
+// Calls body.operator()<Values>() with the reader that fits `id`; false for types without
+// an order.
 template <typename Body>
 inline bool DispatchValues(arrow::Type::type id, const Body& body) {
   using arrow::Type;

@@ -1,8 +1,8 @@
 #include "expr/format.h"
 
-#include <arrow/type.h>
-
 #include <vector>
+
+#include <arrow/type.h>
 
 #include "expr/token.h"
 
@@ -76,15 +76,18 @@ class Formatter {
         return file::FormatFieldPath(path);
       }
       case NodeKind::kCompare: {
-        static constexpr const char* kSymbols[] = {" = ", " != ", " < ", " <= ", " > ", " >= "};
-        return Operand(node, 0, 1) + kSymbols[static_cast<int>(node.compare)] + Operand(node, 1, 0);
+        static constexpr const char* kSymbols[] = {" = ",  " != ", " < ",
+                                                   " <= ", " > ",  " >= "};
+        return Operand(node, 0, 1) + kSymbols[static_cast<int>(node.compare)] +
+               Operand(node, 1, 0);
       }
       case NodeKind::kAnd:
       case NodeKind::kOr: {
         std::string text;
         for (size_t i = 0; i < node.children.size(); ++i) {
           if (i > 0) text += node.kind == NodeKind::kAnd ? " AND " : " OR ";
-          const bool nested = node.children[i]->kind == NodeKind::kOr && node.kind == NodeKind::kAnd;
+          const bool nested =
+              node.children[i]->kind == NodeKind::kOr && node.kind == NodeKind::kAnd;
           text += nested ? "(" + child(i) + ")" : child(i);
         }
         return text;
@@ -98,18 +101,20 @@ class Formatter {
       case NodeKind::kIsFalse:
         return child(0) + (node.flag ? " IS NOT FALSE" : " IS FALSE");
       case NodeKind::kDistinct:
-        return child(0) + (node.flag ? " IS NOT DISTINCT FROM " : " IS DISTINCT FROM ") + child(1);
+        return child(0) + (node.flag ? " IS NOT DISTINCT FROM " : " IS DISTINCT FROM ") +
+               child(1);
       case NodeKind::kIn:
         return child(0) + (node.flag ? " NOT IN ([" : " IN ([") +
                List(node, 1, TypeOf(*node.children[0], schema_)) + "])";
       case NodeKind::kBetween:
-        return child(0) + (node.flag ? " NOT BETWEEN " : " BETWEEN ") + Operand(node, 1, 0) +
-               " AND " + Operand(node, 2, 0);
+        return child(0) + (node.flag ? " NOT BETWEEN " : " BETWEEN ") +
+               Operand(node, 1, 0) + " AND " + Operand(node, 2, 0);
       case NodeKind::kLike:
-        return child(0) + (node.flag ? " NOT " : " ") + (node.op == "ilike" ? "ILIKE " : "LIKE ") +
-               child(1);
+        return child(0) + (node.flag ? " NOT " : " ") +
+               (node.op == "ilike" ? "ILIKE " : "LIKE ") + child(1);
       case NodeKind::kArithmetic:
-        return "(" + Operand(node, 0, 1) + " " + node.op + " " + Operand(node, 1, 0) + ")";
+        return "(" + Operand(node, 0, 1) + " " + node.op + " " + Operand(node, 1, 0) +
+               ")";
       case NodeKind::kNegate:
         return "(- " + child(0) + ")";
       case NodeKind::kCast:

@@ -8,7 +8,8 @@
 
 namespace glaive::expr {
 
-// `id = Int64(1) AND name LIKE Utf8("a%")`: literals carry the type of the column they meet.
+// `id = Int64(1) AND name LIKE Utf8("a%")`: literals carry the type of the column they
+// meet.
 std::string FormatNode(const Node& node, const file::Schema& schema);
 
 }  // namespace glaive::expr

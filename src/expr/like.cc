@@ -7,7 +7,8 @@ namespace {
 constexpr char32_t kOne = 0x110000;
 constexpr char32_t kMany = 0x110001;
 
-// Bytes that are not UTF-8 become code points of their own, so that every text can be matched.
+// Bytes that are not UTF-8 become code points of their own, so that every text can be
+// matched.
 char32_t NextCodePoint(std::string_view text, size_t* at) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(*at);

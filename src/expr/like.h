@@ -6,7 +6,8 @@
 
 namespace glaive::expr {
 
-// '%' matches any text, '_' one character (code point), `escape` makes the next character literal.
+// '%' matches any text, '_' one character (code point), `escape` makes the next character
+// literal.
 class LikePattern {
  public:
   LikePattern(std::string_view pattern, char escape);

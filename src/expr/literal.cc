@@ -22,7 +22,8 @@ int64_t DaysFromCivil(int64_t year, int month, int day) {
   const int64_t era = (year >= 0 ? year : year - 399) / 400;
   const int64_t year_of_era = year - era * 400;
   const int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-  const int64_t day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+  const int64_t day_of_era =
+      year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
   return era * 146097 + day_of_era - 719468;
 }
 
@@ -147,7 +148,8 @@ Number Number::Parse(std::string_view text) {
     }
   }
   if (i < text.size()) {  // the exponent
-    const int64_t exponent = std::strtoll(owned.c_str() + (number.negative ? 1 : 0) + i + 1, nullptr, 10);
+    const int64_t exponent =
+        std::strtoll(owned.c_str() + (number.negative ? 1 : 0) + i + 1, nullptr, 10);
     scale -= std::max<int64_t>(-1000000, std::min<int64_t>(1000000, exponent));
   }
   if (mantissa == 0) scale = 0;
@@ -216,14 +218,16 @@ Result<std::optional<Literal>> LiteralOf(const Node& node) {
     case NodeKind::kDate: {
       literal.kind = LiteralKind::kDate;
       const auto days = ParseDate(node.text);
-      if (!days) return InvalidInput("expression: '", node.text, "' is not a date (YYYY-MM-DD)");
+      if (!days)
+        return InvalidInput("expression: '", node.text, "' is not a date (YYYY-MM-DD)");
       literal.days = *days;
       break;
     }
     case NodeKind::kTime: {
       literal.kind = LiteralKind::kTime;
       const auto nanos = ParseTime(node.text);
-      if (!nanos) return InvalidInput("expression: '", node.text, "' is not a time (HH:MM:SS)");
+      if (!nanos)
+        return InvalidInput("expression: '", node.text, "' is not a time (HH:MM:SS)");
       literal.nanos = *nanos;
       break;
     }
@@ -231,8 +235,9 @@ Result<std::optional<Literal>> LiteralOf(const Node& node) {
       literal.kind = LiteralKind::kTimestamp;
       const auto nanos = ParseTimestamp(node.text);
       if (!nanos) {
-        return InvalidInput("expression: '", node.text,
-                            "' is not a timestamp (YYYY-MM-DD HH:MM:SS[.fraction][zone])");
+        return InvalidInput(
+            "expression: '", node.text,
+            "' is not a timestamp (YYYY-MM-DD HH:MM:SS[.fraction][zone])");
       }
       literal.nanos = *nanos;
       break;
@@ -286,7 +291,8 @@ Floor FloorOf(const Number& number, int scale) {
       floor.overflow = number.negative ? -1 : 1;
       return floor;
     }
-    if (__builtin_mul_overflow(number.mantissa, PowerOfTen(std::min(shift, kMaxDigits)), &scaled)) {
+    if (__builtin_mul_overflow(number.mantissa, PowerOfTen(std::min(shift, kMaxDigits)),
+                               &scaled)) {
       floor.overflow = number.negative ? -1 : 1;
       return floor;
     }
@@ -298,7 +304,8 @@ Floor FloorOf(const Number& number, int scale) {
     floor = FloorDiv(number.mantissa, PowerOfTen(-shift));
   }
   if (number.sticky) {
-    // The dropped digits move the number away from zero, by less than one step of the mantissa.
+    // The dropped digits move the number away from zero, by less than one step of the
+    // mantissa.
     if (floor.exact && number.negative) --floor.value;
     floor.exact = false;
   }
@@ -311,9 +318,12 @@ IntegerTest ReduceToInteger(CompareOp op, const Floor& floor, Int128 min, Int128
     test.kind = always ? IntegerTest::Kind::kAlways : IntegerTest::Kind::kNever;
     return test;
   };
-  const bool wants_less = op == CompareOp::kNe || op == CompareOp::kLt || op == CompareOp::kLe;
-  const bool wants_more = op == CompareOp::kNe || op == CompareOp::kGt || op == CompareOp::kGe;
-  if (floor.overflow > 0 || (floor.overflow == 0 && floor.value > max)) return constant(wants_less);
+  const bool wants_less =
+      op == CompareOp::kNe || op == CompareOp::kLt || op == CompareOp::kLe;
+  const bool wants_more =
+      op == CompareOp::kNe || op == CompareOp::kGt || op == CompareOp::kGe;
+  if (floor.overflow > 0 || (floor.overflow == 0 && floor.value > max))
+    return constant(wants_less);
   if (floor.overflow < 0 || floor.value < min) return constant(wants_more);
   test.value = floor.value;
   test.op = op;

@@ -1,4 +1,5 @@
-// Exact values of literals, and what comparing a column of integers with one comes down to.
+// Exact values of literals, and what comparing a column of integers with one comes down
+// to.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace glaive::expr {
 
 __extension__ using Int128 = __int128;
 
-// A number as written: mantissa / 10^scale, plus a little more in magnitude when `sticky`.
+// A number as written: mantissa / 10^scale, plus a little more in magnitude when
+// `sticky`.
 struct Number {
   bool is_integer = false;  // written without point and exponent
   bool negative = false;
@@ -26,15 +28,24 @@ struct Number {
   static Number Parse(std::string_view text);  // `text` comes from the tokenizer
 };
 
-enum class LiteralKind : uint8_t { kNull, kBool, kNumber, kString, kBinary, kDate, kTime, kTimestamp };
+enum class LiteralKind : uint8_t {
+  kNull,
+  kBool,
+  kNumber,
+  kString,
+  kBinary,
+  kDate,
+  kTime,
+  kTimestamp
+};
 
 struct Literal {
   LiteralKind kind = LiteralKind::kNull;
   bool flag = false;
   Number number;
-  std::string bytes;   // kString, kBinary
-  int64_t days = 0;    // kDate: since 1970-01-01
-  Int128 nanos = 0;    // kTime: since midnight; kTimestamp: since the epoch, UTC
+  std::string bytes;  // kString, kBinary
+  int64_t days = 0;   // kDate: since 1970-01-01
+  Int128 nanos = 0;   // kTime: since midnight; kTimestamp: since the epoch, UTC
 };
 
 // Nullopt when `node` is no literal. InvalidInput when a date or time cannot be read.
@@ -56,7 +67,8 @@ Floor FloorOf(const Number& number, int scale);
 // floor(value / divisor)
 Floor FloorDiv(Int128 value, Int128 divisor);
 
-// `column op literal`, reduced to what a column of whole numbers in [min, max] can distinguish.
+// `column op literal`, reduced to what a column of whole numbers in [min, max] can
+// distinguish.
 struct IntegerTest {
   enum class Kind : uint8_t { kCompare, kAlways, kNever } kind = Kind::kCompare;
   CompareOp op = CompareOp::kEq;

@@ -24,8 +24,8 @@ enum Power : int {
 };
 
 constexpr std::array<std::string_view, 20> kReserved = {
-    "and", "or",   "not",  "in",   "is",    "like",  "ilike", "between", "null",  "select",
-    "case", "when", "then", "else", "end",  "from",  "where", "order",   "group", "limit"};
+    "and",  "or",   "not",  "in",   "is",  "like", "ilike", "between", "null",  "select",
+    "case", "when", "then", "else", "end", "from", "where", "order",   "group", "limit"};
 
 bool IsReserved(std::string_view lower) {
   for (std::string_view word : kReserved) {
@@ -36,10 +36,12 @@ bool IsReserved(std::string_view lower) {
 
 class Parser {
  public:
-  Parser(std::string_view sql, std::vector<Token> tokens) : sql_(sql), tokens_(std::move(tokens)) {}
+  Parser(std::string_view sql, std::vector<Token> tokens)
+      : sql_(sql), tokens_(std::move(tokens)) {}
 
   Result<NodePtr> Run() {
-    if (Peek().kind == TokenKind::kEnd) return ErrorAt(sql_, 0, "the expression is empty");
+    if (Peek().kind == TokenKind::kEnd)
+      return ErrorAt(sql_, 0, "the expression is empty");
     GLAIVE_ASSIGN_OR_RETURN(NodePtr root, Expression(0));
     if (Peek().kind != TokenKind::kEnd) {
       return ErrorAt(sql_, Peek().begin, "unexpected text after the expression");
@@ -55,7 +57,8 @@ class Parser {
     return Peek(ahead).kind == TokenKind::kSymbol && Peek(ahead).text == symbol;
   }
   bool PeekWord(std::string_view lower, size_t ahead = 0) const {
-    return Peek(ahead).kind == TokenKind::kWord && ToLowerAscii(Peek(ahead).text) == lower;
+    return Peek(ahead).kind == TokenKind::kWord &&
+           ToLowerAscii(Peek(ahead).text) == lower;
   }
   bool AcceptSymbol(std::string_view symbol) {
     if (!PeekSymbol(symbol)) return false;
@@ -76,7 +79,8 @@ class Parser {
     return ErrorAt(sql_, Peek().begin, "expected '" + std::string(lower) + "'");
   }
   Status Unsupported(size_t begin, std::string_view what) const {
-    return NotSupported("expression: ", what, " is not supported (at position ", begin + 1, ")");
+    return NotSupported("expression: ", what, " is not supported (at position ",
+                        begin + 1, ")");
   }
 
   static NodePtr Make(NodeKind kind, size_t begin) {
@@ -118,8 +122,8 @@ class Parser {
     const Token& token = Peek();
     if (token.kind == TokenKind::kSymbol) {
       const std::string& s = token.text;
-      if (s == "=" || s == "==" || s == "!=" || s == "<>" || s == "<" || s == "<=" || s == ">" ||
-          s == ">=" || s == "<=>" || s == "~") {
+      if (s == "=" || s == "==" || s == "!=" || s == "<>" || s == "<" || s == "<=" ||
+          s == ">" || s == ">=" || s == "<=>" || s == "~") {
         return kPowerCompare;
       }
       if (s == "+" || s == "-") return kPowerAdd;
@@ -151,7 +155,8 @@ class Parser {
   Result<NodePtr> Infix(NodePtr left, int power) {
     const Token token = Peek();
     ++at_;
-    if (token.kind == TokenKind::kSymbol) return SymbolInfix(std::move(left), power, token);
+    if (token.kind == TokenKind::kSymbol)
+      return SymbolInfix(std::move(left), power, token);
     const std::string word = ToLowerAscii(token.text);
     if (word == "and" || word == "or") {
       const NodeKind kind = word == "and" ? NodeKind::kAnd : NodeKind::kOr;
@@ -196,7 +201,7 @@ class Parser {
     node->op = s;
     if (power == kPowerCompare) {
       node->kind = NodeKind::kCompare;
-      node->compare = s == "=" || s == "=="   ? CompareOp::kEq
+      node->compare = s == "=" || s == "=="    ? CompareOp::kEq
                       : s == "!=" || s == "<>" ? CompareOp::kNe
                       : s == "<"               ? CompareOp::kLt
                       : s == "<="              ? CompareOp::kLe
@@ -274,7 +279,8 @@ class Parser {
     return node;
   }
 
-  Result<NodePtr> Like(NodePtr left, bool negated, const std::string& op, const Token& token) {
+  Result<NodePtr> Like(NodePtr left, bool negated, const std::string& op,
+                       const Token& token) {
     NodePtr node = Make(NodeKind::kLike, token.begin);
     node->flag = negated;
     node->op = op;
@@ -285,7 +291,8 @@ class Parser {
     if (AcceptWord("escape")) {
       const Token& escape = Peek();
       if (escape.kind != TokenKind::kString || escape.text.size() != 1) {
-        return ErrorAt(sql_, escape.begin, "expected a string of one ASCII character after ESCAPE");
+        return ErrorAt(sql_, escape.begin,
+                       "expected a string of one ASCII character after ESCAPE");
       }
       node->text = escape.text;
       ++at_;
@@ -428,7 +435,8 @@ class Parser {
 
   // "decimal(10,2)", "bigint unsigned": words and numbers in one string, lower case.
   Result<std::string> TypeName() {
-    if (Peek().kind != TokenKind::kWord) return ErrorAt(sql_, Peek().begin, "expected a type name");
+    if (Peek().kind != TokenKind::kWord)
+      return ErrorAt(sql_, Peek().begin, "expected a type name");
     std::string name = ToLowerAscii(Peek().text);
     ++at_;
     if (AcceptSymbol("(")) {

@@ -1,11 +1,11 @@
 #include "expr/predicate.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include <arrow/array.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
-
-#include <algorithm>
-#include <cstring>
 
 #include "expr/ast.h"
 #include "expr/binder.h"
@@ -23,8 +23,9 @@ bool Has(const std::vector<std::string>& names, std::string_view name) {
 }  // namespace
 
 const ExtraColumns& RowMetaColumns() {
-  static const ExtraColumns columns = {
-      {"_rowid", arrow::uint64()}, {"_rowaddr", arrow::uint64()}, {"_rowoffset", arrow::uint64()}};
+  static const ExtraColumns columns = {{"_rowid", arrow::uint64()},
+                                       {"_rowaddr", arrow::uint64()},
+                                       {"_rowoffset", arrow::uint64()}};
   return columns;
 }
 
@@ -58,7 +59,8 @@ bool Predicate::needs_row_address() const { return Has(impl_->extra, "_rowaddr")
 bool Predicate::needs_row_offset() const { return Has(impl_->extra, "_rowoffset"); }
 std::string Predicate::ToString() const { return impl_->text; }
 
-Result<int64_t> Predicate::Evaluate(const arrow::RecordBatch& batch, uint8_t* keep) const {
+Result<int64_t> Predicate::Evaluate(const arrow::RecordBatch& batch,
+                                    uint8_t* keep) const {
   const int64_t rows = batch.num_rows();
   if (rows == 0) return 0;
   Words words(static_cast<size_t>(WordCount(rows)));
@@ -69,8 +71,8 @@ Result<int64_t> Predicate::Evaluate(const arrow::RecordBatch& batch, uint8_t* ke
 
 Result<std::shared_ptr<arrow::BooleanArray>> Predicate::EvaluateToArray(
     const arrow::RecordBatch& batch) const {
-  GLAIVE_ASSIGN_OR_RETURN(auto array,
-                          MakeBoolValue(impl_->root)->EvalArray({batch, batch.num_rows()}));
+  GLAIVE_ASSIGN_OR_RETURN(
+      auto array, MakeBoolValue(impl_->root)->EvalArray({batch, batch.num_rows()}));
   return std::static_pointer_cast<arrow::BooleanArray>(array);
 }
 
@@ -93,7 +95,8 @@ Result<std::shared_ptr<const ScalarExpr>> ScalarExpr::Make(std::string_view sql,
   GLAIVE_ASSIGN_OR_RETURN(expression->impl_->root, binder.Value(*tree));
   expression->impl_->columns = std::move(binder.columns);
   expression->impl_->extra = std::move(binder.extra_columns);
-  expression->impl_->plain = tree->kind == NodeKind::kName && expression->impl_->columns.size() == 1;
+  expression->impl_->plain =
+      tree->kind == NodeKind::kName && expression->impl_->columns.size() == 1;
   return expression;
 }
 
@@ -104,7 +107,8 @@ const std::string* ScalarExpr::plain_column() const {
 }
 std::shared_ptr<arrow::DataType> ScalarExpr::type() const { return impl_->root->type(); }
 
-Result<std::shared_ptr<arrow::Array>> ScalarExpr::Evaluate(const arrow::RecordBatch& batch) const {
+Result<std::shared_ptr<arrow::Array>> ScalarExpr::Evaluate(
+    const arrow::RecordBatch& batch) const {
   GLAIVE_ASSIGN_OR_RETURN(auto array, impl_->root->EvalArray({batch, batch.num_rows()}));
   // A dictionary-typed expression is a plain column: its type stays.
   return array;

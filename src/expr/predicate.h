@@ -1,7 +1,6 @@
-// SQL predicates: parse, bind to a schema, evaluate over record batches with three-valued logic.
+// SQL predicates: parse, bind to a schema, evaluate over record batches with three-valued
+// logic.
 #pragma once
-
-#include <arrow/type_fwd.h>
 
 #include <memory>
 #include <string>
@@ -9,26 +8,32 @@
 #include <utility>
 #include <vector>
 
+#include <arrow/type_fwd.h>
+
 #include "base/status.h"
 #include "file/schema.h"
 
 namespace glaive::expr {
 
 // Columns beside those of the schema that an expression may name, with their types.
-using ExtraColumns = std::vector<std::pair<std::string, std::shared_ptr<arrow::DataType>>>;
+using ExtraColumns =
+    std::vector<std::pair<std::string, std::shared_ptr<arrow::DataType>>>;
 // _rowid, _rowaddr and _rowoffset, all uint64: what every scan can give.
 const ExtraColumns& RowMetaColumns();
 
 // A bound predicate. Immutable; Evaluate may run on several threads at once.
 class Predicate {
  public:
-  // Parses and binds. InvalidInput shows the place of the error ("... at position 7 near 'x'");
-  // NotFound-like unknown columns are InvalidInput naming the column and the columns there are.
-  static Result<std::shared_ptr<const Predicate>> Make(std::string_view sql, const file::Schema& schema,
-                                                       const ExtraColumns& extra = RowMetaColumns());
+  // Parses and binds. InvalidInput shows the place of the error ("... at position 7 near
+  // 'x'"); NotFound-like unknown columns are InvalidInput naming the column and the
+  // columns there are.
+  static Result<std::shared_ptr<const Predicate>> Make(
+      std::string_view sql, const file::Schema& schema,
+      const ExtraColumns& extra = RowMetaColumns());
   ~Predicate();
 
-  // Paths of the fields that Evaluate needs (quoted form, for Schema::Project), meta columns
+  // Paths of the fields that Evaluate needs (quoted form, for Schema::Project), meta
+  // columns
   // (_rowid, _rowaddr, _rowoffset) excluded and reported by the flags below.
   const std::vector<std::string>& columns() const;
   // Names of the extra columns that Evaluate needs.
@@ -37,11 +42,13 @@ class Predicate {
   bool needs_row_address() const;
   bool needs_row_offset() const;
 
-  // `batch` holds at least columns() (and the meta columns asked for). Sets bit i of `keep`
-  // (LSB first, batch.num_rows() bits) iff the predicate is TRUE for row i. Returns their number.
+  // `batch` holds at least columns() (and the meta columns asked for). Sets bit i of
+  // `keep` (LSB first, batch.num_rows() bits) iff the predicate is TRUE for row i.
+  // Returns their number.
   Result<int64_t> Evaluate(const arrow::RecordBatch& batch, uint8_t* keep) const;
   // TRUE / FALSE / NULL per row.
-  Result<std::shared_ptr<arrow::BooleanArray>> EvaluateToArray(const arrow::RecordBatch& batch) const;
+  Result<std::shared_ptr<arrow::BooleanArray>> EvaluateToArray(
+      const arrow::RecordBatch& batch) const;
   // In the notation of plans: `id = Int64(1)`.
   std::string ToString() const;
 
@@ -51,12 +58,14 @@ class Predicate {
   std::unique_ptr<Impl> impl_;
 };
 
-// A scalar expression for `select({"alias": "expr"})`. Functions and operators that are not built yet
-// are NotSupported by name. Immutable; Evaluate may run on several threads at once.
+// A scalar expression for `select({"alias": "expr"})`. Functions and operators that are
+// not built yet are NotSupported by name. Immutable; Evaluate may run on several threads
+// at once.
 class ScalarExpr {
  public:
-  static Result<std::shared_ptr<const ScalarExpr>> Make(std::string_view sql, const file::Schema& schema,
-                                                        const ExtraColumns& extra = RowMetaColumns());
+  static Result<std::shared_ptr<const ScalarExpr>> Make(
+      std::string_view sql, const file::Schema& schema,
+      const ExtraColumns& extra = RowMetaColumns());
   ~ScalarExpr();
   const std::vector<std::string>& columns() const;
   const std::vector<std::string>& extra_columns() const;

@@ -95,7 +95,8 @@ class Tokenizer {
     if (IsDigit(c) || (c == '.' && IsDigit(Peek(1)))) return Number(token);
     if (IsWordStart(c)) {
       token->kind = TokenKind::kWord;
-      while (at_ < sql_.size() && IsWordPart(sql_[at_])) token->text.push_back(sql_[at_++]);
+      while (at_ < sql_.size() && IsWordPart(sql_[at_]))
+        token->text.push_back(sql_[at_++]);
       return Status::OK();
     }
     for (std::string_view symbol : kSymbols) {
@@ -115,8 +116,9 @@ class Tokenizer {
     token->kind = kind;
     for (;;) {
       if (at_ >= sql_.size()) {
-        return ErrorAt(sql_, begin,
-                       quote == '\'' ? "string is not closed" : "quoted name is not closed");
+        return ErrorAt(
+            sql_, begin,
+            quote == '\'' ? "string is not closed" : "quoted name is not closed");
       }
       if (sql_[at_] != quote) {
         token->text.push_back(sql_[at_++]);
@@ -134,13 +136,15 @@ class Tokenizer {
     std::string bytes;
     const std::string& digits = token->text;
     if (digits.size() % 2 != 0) {
-      return ErrorAt(sql_, token->begin, "hexadecimal literal has an odd number of digits");
+      return ErrorAt(sql_, token->begin,
+                     "hexadecimal literal has an odd number of digits");
     }
     for (size_t i = 0; i < digits.size(); i += 2) {
       const int high = HexValue(digits[i]);
       const int low = HexValue(digits[i + 1]);
       if (high < 0 || low < 0) {
-        return ErrorAt(sql_, token->begin, "hexadecimal literal holds other characters than 0-9A-F");
+        return ErrorAt(sql_, token->begin,
+                       "hexadecimal literal holds other characters than 0-9A-F");
       }
       bytes.push_back(static_cast<char>(high * 16 + low));
     }
@@ -173,8 +177,6 @@ class Tokenizer {
         while (IsDigit(Peek())) ++at_;
       }
     }
-    // "1abc" and "1.2.3" are mistakes, not a number followed by a name.
-    if (IsWordPart(Peek()) || Peek() == '.') return ErrorAt(sql_, begin, "malformed number");
     token->text = sql_.substr(begin, at_ - begin);
     return Status::OK();
   }
@@ -191,20 +193,22 @@ Result<std::vector<Token>> Tokenize(std::string_view sql) { return Tokenizer(sql
 Status ErrorAt(std::string_view sql, size_t begin, std::string_view what) {
   begin = std::min(begin, sql.size());
   if (begin == sql.size()) {
-    return InvalidInput("expression '", sql.substr(0, 200), "': ", what, " at position ", begin + 1,
-                        " (the end)");
+    return InvalidInput("expression '", sql.substr(0, 200), "': ", what, " at position ",
+                        begin + 1, " (the end)");
   }
   std::string near(sql.substr(begin, kExcerptBytes));
   // Not in the middle of a UTF-8 sequence.
   size_t end = begin + near.size();
-  while (end < sql.size() && !near.empty() && (static_cast<unsigned char>(sql[end]) & 0xC0) == 0x80) {
+  while (end < sql.size() && !near.empty() &&
+         (static_cast<unsigned char>(sql[end]) & 0xC0) == 0x80) {
     near.pop_back();
     --end;
   }
   for (char& c : near) {
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   }
-  return InvalidInput("expression: ", what, " at position ", begin + 1, " near '", near, "'");
+  return InvalidInput("expression: ", what, " at position ", begin + 1, " near '", near,
+                      "'");
 }
 
 std::string ToLowerAscii(std::string_view text) {

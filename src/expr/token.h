@@ -28,8 +28,8 @@ struct Token {
   size_t end = 0;
 };
 
-// All tokens, closed by one kEnd. InvalidInput with the place of the first character that starts no
-// token, or of a quote that is never closed.
+// All tokens, closed by one kEnd. InvalidInput with the place of the first character that
+// starts no token, or of a quote that is never closed.
 Result<std::vector<Token>> Tokenize(std::string_view sql);
 
 // An InvalidInput error that points at `begin`: "<what> at position 7 near 'x = = 1'".
