@@ -39,5 +39,7 @@ target_link_libraries(Roaring::roaring INTERFACE ${ROARING_LIBRARY})
 
 if(GLAIVE_TESTS)
   find_package(GTest REQUIRED)
+  # The AVX-512 kernels in portable C, so that they are tested everywhere (Debian: libsimde-dev).
+  find_path(SIMDE_INCLUDE simde/x86/avx512.h REQUIRED)
   enable_testing()
 endif()

@@ -1,0 +1,31 @@
+// Distance kernels with 256-bit floats but neither fused multiply-add nor 256-bit
+// integers (Sandy Bridge). Half, bytes and bits stay with the scalar tier: nothing there
+// gets wider.
+#include <immintrin.h>
+
+#include "simd/distance.h"
+
+namespace glaive::simd {
+namespace {
+
+constexpr int kQueriesPerBlock = 2;
+constexpr int kVectorsPerBlock = 2;
+
+#include "simd/float256-inl.h"
+
+template <typename T>
+struct Ops : FloatOps<T> {};
+template <>
+struct Ops<double> : DoubleOps {};
+
+#include "simd/distance-inl.h"
+
+}  // namespace
+
+void AddDistanceKernels_avx(KernelTable* table) {
+  SetKernels(&table->f32);
+  SetKernels(&table->bf16);
+  SetKernels(&table->f64);
+}
+
+}  // namespace glaive::simd
