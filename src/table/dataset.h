@@ -90,7 +90,10 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
 
   const TableEnv& env() const;
   int64_t version() const;
+  // Without its fragments, which stay serialized until asked for: see fragment().
   const lance::table::Manifest& manifest() const;
+  // Size of the manifest file.
+  int64_t manifest_size_bytes() const;
   const file::Schema& schema() const;
   std::shared_ptr<arrow::Schema> arrow_schema() const;
   bool has_stable_row_ids() const;
@@ -98,7 +101,11 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
 
   // Fragments in id order.
   int num_fragments() const;
+  // An empty message when its bytes are corrupt; OpenFragment then says so.
   const lance::table::DataFragment& fragment(int index) const;
+  int64_t fragment_id(int index) const;
+  // Index of a fragment id, or -1.
+  int FindFragment(int64_t fragment_id) const;
   int64_t physical_rows(int index) const;
   int64_t live_rows(int index) const;
   int64_t count_rows() const;  // physical minus deleted, from metadata only
@@ -109,7 +116,8 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   // Stable row id -> row address, built on first use. Only with stable row ids.
   Result<std::shared_ptr<const RowIdIndex>> row_id_index() const;
 
-  // The newest version; *this when nothing is newer. Costs one probe of the next version's name.
+  // The newest version; *this when nothing is newer. Costs two look-ups then: that the manifest
+  // still is the same, and that the next version's name is free.
   Result<Ptr> Latest() const;
   Result<bool> IsLatest() const;
   Result<Ptr> Checkout(int64_t version) const;

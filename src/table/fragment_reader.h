@@ -23,6 +23,21 @@ struct FragmentProjection {
     file::Projection projection;
   };
   std::vector<FilePart> parts;
+
+  // Where each top-level column of `schema` comes from: columns of the parts' batches. None: all
+  // null. Several: members of one struct that lie in different files.
+  struct Source {
+    int part = 0;
+    int column = 0;
+  };
+  struct Column {
+    std::vector<Source> sources;
+    bool complete = false;  // the only source holds the whole column
+  };
+  std::vector<Column> columns;
+  std::shared_ptr<arrow::Schema> arrow_schema;
+  // The batch of the only part is the result as it is.
+  bool pass_through = false;
 };
 
 // Immutable; const methods are thread-safe. Offsets are physical (deleted rows included).

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
+#include "table/row_ids.h"
 
 namespace glaive::table {
 
@@ -27,5 +29,17 @@ class RowIdIndex {
   // Nullopt when no live row has this id.
   virtual std::optional<RowAddress> Find(uint64_t row_id) const = 0;
 };
+
+class DeletionVector;
+
+// What the index needs of one fragment.
+struct RowIdSource {
+  int64_t fragment_id = 0;
+  std::vector<RowIdRun> runs;  // ids by physical offset
+  std::shared_ptr<const DeletionVector> deletions;  // null: none
+};
+
+// Corruption when two live rows have the same id.
+Result<std::shared_ptr<const RowIdIndex>> BuildRowIdIndex(std::span<const RowIdSource> sources);
 
 }  // namespace glaive::table

@@ -1,0 +1,64 @@
+#include "table/data_file.h"
+
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "format/table.pb.h"
+#include "io/object_store.h"
+#include "runtime/runtime.h"
+#include "table/names.h"
+
+namespace glaive::table {
+
+Result<file::FileVersion> DataFileVersionOf(const lance::table::DataFile& file) {
+  constexpr uint32_t kMax = std::numeric_limits<uint16_t>::max();
+  const uint32_t major = file.file_major_version();
+  const uint32_t minor = file.file_minor_version();
+  auto version = major > kMax || minor > kMax
+                     ? Result<file::FileVersion>(
+                           NotSupported("data storage version ", major, ".", minor))
+                     : file::FileVersionFromFooter(static_cast<uint16_t>(major),
+                                                   static_cast<uint16_t>(minor));
+  if (!version.ok()) return WithContext(version.status(), "data file " + file.path());
+  return version;
+}
+
+Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
+    const TableEnv& env, const lance::table::DataFile& file) {
+  if (file.has_base_id()) {
+    return NotSupported("data file ", file.path(), " lies under another base path");
+  }
+  const std::string path = DataFilePath(file.path());
+  const std::string key = "data-file:" + env.store->root() + "/" + path;
+  if (auto cached = env.runtime->cache().Get<file::FileReader>(key)) return cached;
+
+  GLAIVE_ASSIGN_OR_RETURN(const file::FileVersion version, DataFileVersionOf(file));
+  std::optional<int64_t> size;
+  if (file.file_size_bytes() != 0) {
+    if (file.file_size_bytes() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+      return Corruption("data file ", path, " cannot have ", file.file_size_bytes(), " bytes");
+    }
+    size = static_cast<int64_t>(file.file_size_bytes());
+  }
+  auto open = [&]() -> Result<std::shared_ptr<file::FileReader>> {
+    GLAIVE_ASSIGN_OR_RETURN(auto object, env.store->Open(path, size));
+    if (size && object->size_bytes() != *size) {
+      return Corruption("it has ", object->size_bytes(), " bytes, the manifest says ", *size);
+    }
+    GLAIVE_ASSIGN_OR_RETURN(auto opened, file::FileReader::Open(std::move(object)));
+    if (opened->version() != version) {
+      return Corruption("it is of version ", file::FileVersionName(opened->version()),
+                        ", the manifest says ", file::FileVersionName(version));
+    }
+    return opened;
+  };
+  auto reader = open();
+  if (!reader.ok()) {
+    return WithContext(reader.status(), "data file " + path + " of table " + env.store->root());
+  }
+  env.runtime->cache().Put(key, *reader, (*reader)->memory_bytes());
+  return *reader;
+}
+
+}  // namespace glaive::table

@@ -1,0 +1,24 @@
+// Opens the data files of a table; readers are shared through the runtime's cache.
+#pragma once
+
+#include <memory>
+
+#include "base/status.h"
+#include "file/file_reader.h"
+#include "file/version.h"
+#include "table/dataset.h"
+
+namespace lance::table {
+class DataFile;
+}
+
+namespace glaive::table {
+
+// NotSupported for legacy and unstable versions.
+Result<file::FileVersion> DataFileVersionOf(const lance::table::DataFile& file);
+
+// Corruption when the file does not have the size or version that the manifest says.
+Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
+    const TableEnv& env, const lance::table::DataFile& file);
+
+}  // namespace glaive::table

@@ -1,0 +1,411 @@
+#include "table/dataset.h"
+
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+#include "format/table.pb.h"
+#include "format/transaction.pb.h"
+#include "io/object_store.h"
+#include "runtime/runtime.h"
+#include "table/commit.h"
+#include "table/deletion_file.h"
+#include "table/deletion_vector.h"
+#include "table/fragment_open.h"
+#include "table/manifest.h"
+#include "table/names.h"
+#include "table/row_id_index.h"
+#include "table/row_ids.h"
+#include "table/snapshot.h"
+#include "table/tags.h"
+#include "table/write.h"
+
+namespace glaive::table {
+namespace {
+
+using lance::table::Transaction;
+
+int64_t TimestampUs(const lance::table::Manifest& header) {
+  // Untrusted values: wrap instead of overflowing.
+  return static_cast<int64_t>(static_cast<uint64_t>(header.timestamp().seconds()) * 1000000u +
+                              static_cast<uint64_t>(header.timestamp().nanos() / 1000));
+}
+
+VersionInfo Describe(const ManifestFile& manifest) {
+  uint64_t rows = 0, files = 0, deleted = 0, deletion_files = 0, bytes = 0;
+  for (const FragmentSummary& s : manifest.fragments) {
+    rows += static_cast<uint64_t>(s.physical_rows);
+    files += s.num_files;
+    deleted += static_cast<uint64_t>(s.deleted_rows);
+    deletion_files += s.has_deletion_file ? 1 : 0;
+    bytes += s.file_bytes;
+  }
+  VersionInfo info;
+  info.version = static_cast<int64_t>(manifest.header->version());
+  info.timestamp_us = TimestampUs(*manifest.header);
+  info.metadata = {{"total_data_file_rows", std::to_string(rows)},
+                   {"total_data_files", std::to_string(files)},
+                   {"total_deletion_file_rows", std::to_string(deleted)},
+                   {"total_deletion_files", std::to_string(deletion_files)},
+                   {"total_files_size", std::to_string(bytes)},
+                   {"total_fragments", std::to_string(manifest.fragments.size())},
+                   {"total_rows", std::to_string(rows - deleted)}};
+  return info;
+}
+
+Status NoSuchVersion(const io::ObjectStore& store, int64_t version) {
+  return NotFound("Dataset at path ", store.root(), "/", kVersionsDir, "/", version,
+                  ".manifest was not found: the table has no version ", version);
+}
+
+std::vector<RowIdRun> ToRuns(std::span<const uint64_t> ids) {
+  std::vector<RowIdRun> runs;
+  for (uint64_t id : ids) {
+    if (!runs.empty() && runs.back().first_id + runs.back().count == id) {
+      runs.back().count++;
+    } else {
+      runs.push_back({id, 1});
+    }
+  }
+  return runs;
+}
+
+}  // namespace
+
+struct Dataset::Impl {
+  TableEnv env;
+  SnapshotPtr snapshot;
+  std::mutex mutex;
+  std::shared_ptr<const RowIdIndex> row_id_index;  // guarded by mutex
+};
+
+class DatasetBuilder {
+ public:
+  static Dataset::Ptr Make(TableEnv env, SnapshotPtr snapshot) {
+    Dataset::Ptr dataset(new Dataset());
+    dataset->impl_->env = std::move(env);
+    dataset->impl_->snapshot = std::move(snapshot);
+    return dataset;
+  }
+};
+
+Dataset::Dataset() : impl_(std::make_unique<Impl>()) {}
+Dataset::~Dataset() = default;
+
+Result<Dataset::Ptr> Dataset::Open(TableEnv env, std::optional<int64_t> version) {
+  auto state = StateOf(env);
+  if (!version) {
+    GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr newest, NewestSnapshot(env, *state));
+    if (!newest) return TableNotFound(*env.store);
+    return DatasetBuilder::Make(std::move(env), std::move(newest));
+  }
+  std::optional<VersionRef> ref;
+  if (*version > 0) {
+    GLAIVE_ASSIGN_OR_RETURN(ref, FindVersion(*env.store, static_cast<uint64_t>(*version)));
+  }
+  if (!ref) {
+    GLAIVE_ASSIGN_OR_RETURN(const bool exists, Exists(env));
+    return exists ? NoSuchVersion(*env.store, *version) : TableNotFound(*env.store);
+  }
+  SnapshotPtr known;
+  {
+    std::lock_guard lock(state->mutex);
+    known = state->newest;
+  }
+  GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr snapshot, LoadSnapshot(env, *ref, known.get()));
+  return DatasetBuilder::Make(std::move(env), std::move(snapshot));
+}
+
+Result<bool> Dataset::Exists(const TableEnv& env) {
+  GLAIVE_ASSIGN_OR_RETURN(auto newest, FindNewest(*env.store));
+  return newest.has_value();
+}
+
+Result<Dataset::Ptr> Dataset::Write(TableEnv env, arrow::RecordBatchReader& data,
+                                    const WriteOptions& options) {
+  GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr snapshot, WriteTable(env, data, options));
+  return DatasetBuilder::Make(std::move(env), std::move(snapshot));
+}
+
+Result<Dataset::Ptr> Dataset::WriteEmpty(TableEnv env, const arrow::Schema& schema,
+                                         const WriteOptions& options) {
+  auto copy = arrow::schema(schema.fields(), schema.metadata());
+  GLAIVE_ASSIGN_OR_RETURN(auto reader, arrow::RecordBatchReader::Make({}, copy));
+  return Write(std::move(env), *reader, options);
+}
+
+const TableEnv& Dataset::env() const { return impl_->env; }
+int64_t Dataset::version() const { return static_cast<int64_t>(impl_->snapshot->version()); }
+const lance::table::Manifest& Dataset::manifest() const { return *impl_->snapshot->header; }
+int64_t Dataset::manifest_size_bytes() const { return impl_->snapshot->identity.size_bytes; }
+const file::Schema& Dataset::schema() const { return impl_->snapshot->schema->schema; }
+std::shared_ptr<arrow::Schema> Dataset::arrow_schema() const {
+  return impl_->snapshot->schema->arrow;
+}
+bool Dataset::has_stable_row_ids() const { return impl_->snapshot->stable_row_ids(); }
+file::FileVersion Dataset::file_version() const { return impl_->snapshot->file_version; }
+
+int Dataset::num_fragments() const { return impl_->snapshot->fragments->size(); }
+const lance::table::DataFragment& Dataset::fragment(int index) const {
+  return impl_->snapshot->fragments->state(index).message();
+}
+int64_t Dataset::fragment_id(int index) const {
+  return static_cast<int64_t>(impl_->snapshot->fragments->summary(index).id);
+}
+int Dataset::FindFragment(int64_t fragment_id) const {
+  if (fragment_id < 0) return -1;
+  return impl_->snapshot->fragments->Find(static_cast<uint64_t>(fragment_id));
+}
+int64_t Dataset::physical_rows(int index) const {
+  return impl_->snapshot->fragments->summary(index).physical_rows;
+}
+int64_t Dataset::live_rows(int index) const {
+  const FragmentSummary& summary = impl_->snapshot->fragments->summary(index);
+  return summary.physical_rows - summary.deleted_rows;
+}
+int64_t Dataset::count_rows() const {
+  const FragmentList& fragments = *impl_->snapshot->fragments;
+  return fragments.total_physical_rows() - fragments.total_deleted_rows();
+}
+
+Result<std::shared_ptr<const DeletionVector>> Dataset::deletions(int index) const {
+  const FragmentList& fragments = *impl_->snapshot->fragments;
+  if (!fragments.summary(index).has_deletion_file) {
+    return std::shared_ptr<const DeletionVector>();
+  }
+  return LoadDeletions(impl_->env, fragments.state(index),
+                       fragments.summary(index).physical_rows);
+}
+
+Result<std::shared_ptr<const FragmentReader>> Dataset::OpenFragment(int index) const {
+  const FragmentList& fragments = *impl_->snapshot->fragments;
+  return OpenFragmentReader(impl_->env, fragments.shared_state(index),
+                            fragments.summary(index).physical_rows);
+}
+
+Result<std::shared_ptr<const RowIdIndex>> Dataset::row_id_index() const {
+  if (!has_stable_row_ids()) {
+    return InvalidInput("table ", impl_->env.store->root(), " has no stable row ids");
+  }
+  std::lock_guard lock(impl_->mutex);
+  if (impl_->row_id_index) return impl_->row_id_index;
+  const FragmentList& fragments = *impl_->snapshot->fragments;
+  std::vector<RowIdSource> sources(static_cast<size_t>(fragments.size()));
+  for (int i = 0; i < fragments.size(); ++i) {
+    RowIdSource& source = sources[static_cast<size_t>(i)];
+    source.fragment_id = fragment_id(i);
+    if (fragments.summary(i).has_inline_row_ids) {
+      GLAIVE_ASSIGN_OR_RETURN(source.deletions, deletions(i));
+      GLAIVE_ASSIGN_OR_RETURN(
+          source.runs, DecodeRowIdRuns(fragment(i).inline_row_ids(), physical_rows(i)));
+    } else {
+      GLAIVE_ASSIGN_OR_RETURN(auto reader, OpenFragment(i));
+      GLAIVE_ASSIGN_OR_RETURN(source.deletions, deletions(i));
+      GLAIVE_ASSIGN_OR_RETURN(auto ids, reader->row_ids());
+      source.runs = ToRuns(ids);
+    }
+  }
+  auto index = BuildRowIdIndex(sources);
+  if (!index.ok()) return WithContext(index.status(), "table " + impl_->env.store->root());
+  impl_->row_id_index = *index;
+  return impl_->row_id_index;
+}
+
+Result<Dataset::Ptr> Dataset::Latest() const {
+  auto state = StateOf(impl_->env);
+  {
+    std::lock_guard lock(state->mutex);
+    if (!state->newest) state->newest = impl_->snapshot;
+  }
+  GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr newest, NewestSnapshot(impl_->env, *state));
+  if (!newest) return TableNotFound(*impl_->env.store);
+  if (newest == impl_->snapshot) return std::const_pointer_cast<Dataset>(shared_from_this());
+  return DatasetBuilder::Make(impl_->env, std::move(newest));
+}
+
+Result<bool> Dataset::IsLatest() const {
+  GLAIVE_ASSIGN_OR_RETURN(Ptr latest, Latest());
+  return latest->version() == version();
+}
+
+Result<Dataset::Ptr> Dataset::Checkout(int64_t version) const {
+  return Open(impl_->env, version);
+}
+
+Result<Dataset::Ptr> Dataset::CheckoutTag(std::string_view tag) const {
+  GLAIVE_ASSIGN_OR_RETURN(const TagInfo info, ReadTag(*impl_->env.store, tag));
+  if (info.branch) {
+    return NotSupported("tag ", tag, " names a version of branch ", *info.branch);
+  }
+  return Checkout(info.version);
+}
+
+Result<Dataset::Ptr> Dataset::CheckoutAsOf(int64_t timestamp_us) const {
+  GLAIVE_ASSIGN_OR_RETURN(auto refs, ListVersionRefs(*impl_->env.store));
+  for (auto ref = refs.rbegin(); ref != refs.rend(); ++ref) {
+    GLAIVE_ASSIGN_OR_RETURN(ManifestFile manifest, LoadManifest(*impl_->env.store, *ref));
+    if (TimestampUs(*manifest.header) > timestamp_us) continue;
+    return Checkout(static_cast<int64_t>(ref->version));
+  }
+  return NotFound("table ", impl_->env.store->root(), " has no version as old as ",
+                  timestamp_us, " microseconds since 1970");
+}
+
+Result<std::vector<VersionInfo>> Dataset::ListVersions() const {
+  GLAIVE_ASSIGN_OR_RETURN(auto refs, ListVersionRefs(*impl_->env.store));
+  std::vector<std::optional<VersionInfo>> found(refs.size());
+  GLAIVE_RETURN_NOT_OK(impl_->env.runtime->ParallelFor(
+      static_cast<int64_t>(refs.size()), [&](int64_t i) -> Status {
+        auto manifest = LoadManifest(*impl_->env.store, refs[static_cast<size_t>(i)]);
+        if (!manifest.ok()) {
+          // Cleaned up since it was listed.
+          if (KindOf(manifest.status()) == ErrorKind::kNotFound) return Status::OK();
+          return manifest.status();
+        }
+        found[static_cast<size_t>(i)] = Describe(*manifest);
+        return Status::OK();
+      }));
+  std::vector<VersionInfo> versions;
+  for (auto& info : found) {
+    if (info) versions.push_back(std::move(*info));
+  }
+  return versions;
+}
+
+Result<Dataset::Ptr> Dataset::Restore() const {
+  auto state = StateOf(impl_->env);
+  GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr newest, NewestSnapshot(impl_->env, *state));
+  if (!newest) return TableNotFound(*impl_->env.store);
+  Transaction transaction;
+  transaction.set_read_version(newest->version());
+  transaction.mutable_restore()->set_version(impl_->snapshot->version());
+  CommitOutcome outcome;
+  GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr committed,
+                          CommitTransaction(impl_->env, newest, std::move(transaction), {},
+                                            &outcome));
+  return DatasetBuilder::Make(impl_->env, std::move(committed));
+}
+
+Result<std::map<std::string, TagInfo>> Dataset::ListTags() const {
+  return ReadTags(*impl_->env.store);
+}
+
+namespace {
+
+// The manifest's size, or the error of a tag that names a version which is not there.
+Result<int64_t> SizeForTag(io::ObjectStore& store, int64_t version) {
+  std::optional<VersionRef> ref;
+  if (version > 0) {
+    GLAIVE_ASSIGN_OR_RETURN(ref, FindVersion(store, static_cast<uint64_t>(version)));
+  }
+  if (!ref) {
+    return NotFound("Version not found error: version main:", version, " does not exist");
+  }
+  GLAIVE_ASSIGN_OR_RETURN(auto info, store.Head(ManifestPath(ref->version, ref->scheme)));
+  return info.size_bytes;
+}
+
+}  // namespace
+
+Status Dataset::CreateTag(std::string_view name, int64_t version) const {
+  GLAIVE_ASSIGN_OR_RETURN(const int64_t size, SizeForTag(*impl_->env.store, version));
+  return PutNewTag(*impl_->env.store, name, static_cast<uint64_t>(version), size);
+}
+
+Status Dataset::UpdateTag(std::string_view name, int64_t version) const {
+  GLAIVE_ASSIGN_OR_RETURN(const int64_t size, SizeForTag(*impl_->env.store, version));
+  return ReplaceTag(*impl_->env.store, name, static_cast<uint64_t>(version), size);
+}
+
+Status Dataset::DeleteTag(std::string_view name) const {
+  return RemoveTag(*impl_->env.store, name);
+}
+
+Result<Dataset::Ptr> Dataset::CommitDelete(const DeletedRows& rows,
+                                           std::string_view predicate) const {
+  const SnapshotPtr& snapshot = impl_->snapshot;
+  io::ObjectStore& store = *impl_->env.store;
+  Transaction transaction;
+  transaction.set_read_version(snapshot->version());
+  auto* operation = transaction.mutable_delete_();
+  operation->set_predicate(std::string(predicate));
+  DeletedRows affected;
+
+  std::vector<std::string> written;
+  auto cleanup = [&] {
+    for (const std::string& path : written) {
+      Status ignored = store.Delete(path);
+      static_cast<void>(ignored.ok());
+    }
+  };
+  auto prepare = [&]() -> Status {
+    for (const auto& [id, offsets] : rows) {
+      if (offsets.empty()) continue;
+      const int index = FindFragment(id);
+      if (index < 0) {
+        return InvalidInput("version ", version(), " of table ", store.root(),
+                            " has no fragment ", id);
+      }
+      const int64_t physical = physical_rows(index);
+      for (size_t i = 0; i < offsets.size(); ++i) {
+        if (offsets[i] >= physical || (i > 0 && offsets[i] <= offsets[i - 1])) {
+          return InvalidInput("rows to delete of fragment ", id,
+                              " must ascend and be below ", physical);
+        }
+      }
+      GLAIVE_RETURN_NOT_OK(snapshot->fragments->state(index).status());
+      GLAIVE_ASSIGN_OR_RETURN(auto before, deletions(index));
+      auto after = before ? before->Union(offsets) : DeletionVector::FromOffsets(offsets);
+      affected[id] = offsets;
+      if (after->size() >= physical) {
+        operation->add_deleted_fragment_ids(static_cast<uint64_t>(id));
+        continue;
+      }
+      lance::table::DataFragment* updated = operation->add_updated_fragments();
+      *updated = fragment(index);
+      GLAIVE_ASSIGN_OR_RETURN(
+          *updated->mutable_deletion_file(),
+          WriteDeletionFile(store, static_cast<uint64_t>(id), snapshot->version(), *after,
+                            /*always_bitmap=*/false));
+      written.push_back(
+          DeletionFilePath(static_cast<uint64_t>(id), updated->deletion_file()));
+    }
+    return Status::OK();
+  };
+  if (Status status = prepare(); !status.ok()) {
+    cleanup();
+    return status;
+  }
+  CommitOptions options;
+  options.deleted_rows = &affected;
+  CommitOutcome outcome;
+  auto committed =
+      CommitTransaction(impl_->env, snapshot, std::move(transaction), options, &outcome);
+  if (!committed.ok()) {
+    if (outcome == CommitOutcome::kNotCommitted) cleanup();
+    return committed.status();
+  }
+  return DatasetBuilder::Make(impl_->env, std::move(*committed));
+}
+
+Result<Dataset::Ptr> Dataset::Commit(Transaction transaction, int max_retries) const {
+  if (transaction.read_version() == 0) transaction.set_read_version(impl_->snapshot->version());
+  if (transaction.read_version() != impl_->snapshot->version()) {
+    return InvalidInput("the transaction was made on version ", transaction.read_version(),
+                        ", not on version ", version(), " of table ",
+                        impl_->env.store->root());
+  }
+  CommitOptions options;
+  options.max_retries = max_retries;
+  CommitOutcome outcome;
+  GLAIVE_ASSIGN_OR_RETURN(
+      SnapshotPtr committed,
+      CommitTransaction(impl_->env, impl_->snapshot, std::move(transaction), options, &outcome));
+  return DatasetBuilder::Make(impl_->env, std::move(committed));
+}
+
+}  // namespace glaive::table

@@ -1,0 +1,222 @@
+#include "table/fragment_list.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <utility>
+
+#include "format/table.pb.h"
+#include "table/deletion_vector.h"
+#include "table/fragment_reader.h"
+#include "table/wire.h"
+
+namespace glaive::table {
+namespace {
+
+// Field numbers of DataFragment, DataFile and DeletionFile that the summary looks at.
+enum : uint32_t {
+  kId = 1,
+  kFiles = 2,
+  kDeletionFile = 3,
+  kPhysicalRows = 4,
+  kInlineRowIds = 5,
+  kSpilledRowIds = 12,
+  kSpilledUpdated = 13,
+  kSpilledCreated = 14,
+};
+constexpr uint32_t kFileSizeBytes = 6;   // in DataFile
+constexpr uint32_t kFileBaseId = 7;      // in DataFile and DeletionFile alike
+constexpr uint32_t kNumDeletedRows = 4;  // in DeletionFile
+
+Status Malformed() { return Corruption("a fragment of the manifest does not decode"); }
+
+bool ScanDeletionFile(std::span<const uint8_t> bytes, FragmentSummary* summary) {
+  WireReader reader(bytes);
+  uint64_t deleted = 0;
+  while (!reader.done()) {
+    uint32_t field, type;
+    if (!reader.ReadTag(&field, &type)) return false;
+    if (field == kNumDeletedRows && type == WireReader::kVarint) {
+      if (!reader.ReadVarint(&deleted)) return false;
+    } else {
+      if (field == kFileBaseId) summary->has_base_path = true;
+      if (!reader.Skip(type)) return false;
+    }
+  }
+  if (deleted > std::numeric_limits<uint32_t>::max()) return false;
+  summary->has_deletion_file = true;
+  summary->deleted_rows = static_cast<int64_t>(deleted);
+  return true;
+}
+
+bool ScanDataFile(std::span<const uint8_t> bytes, FragmentSummary* summary) {
+  WireReader reader(bytes);
+  while (!reader.done()) {
+    uint32_t field, type;
+    if (!reader.ReadTag(&field, &type)) return false;
+    if (field == kFileSizeBytes && type == WireReader::kVarint) {
+      uint64_t bytes;
+      if (!reader.ReadVarint(&bytes)) return false;
+      summary->file_bytes += bytes;
+      continue;
+    }
+    if (field == kFileBaseId) summary->has_base_path = true;
+    if (!reader.Skip(type)) return false;
+  }
+  summary->num_files++;
+  return true;
+}
+
+bool Scan(std::span<const uint8_t> message, FragmentSummary* summary) {
+  WireReader reader(message);
+  uint64_t physical_rows = 0;
+  while (!reader.done()) {
+    uint32_t field, type;
+    if (!reader.ReadTag(&field, &type)) return false;
+    std::span<const uint8_t> bytes;
+    if (field == kId && type == WireReader::kVarint) {
+      if (!reader.ReadVarint(&summary->id)) return false;
+    } else if (field == kPhysicalRows && type == WireReader::kVarint) {
+      if (!reader.ReadVarint(&physical_rows)) return false;
+    } else if (type == WireReader::kBytes) {
+      if (!reader.ReadBytes(&bytes)) return false;
+      switch (field) {
+        case kFiles:
+          if (!ScanDataFile(bytes, summary)) return false;
+          break;
+        case kDeletionFile:
+          if (!ScanDeletionFile(bytes, summary)) return false;
+          break;
+        case kInlineRowIds:
+          summary->has_inline_row_ids = true;
+          break;
+        case kSpilledRowIds:
+          summary->has_spilled_row_ids = true;
+          summary->has_spilled_lineage = true;
+          break;
+        case kSpilledUpdated:
+        case kSpilledCreated:
+          summary->has_spilled_lineage = true;
+          break;
+        default:
+          break;
+      }
+    } else if (field <= kPhysicalRows || !reader.Skip(type)) {
+      return false;  // a known field with another wire type
+    }
+  }
+  // Row offsets and fragment ids share one 64-bit address, 32 bits each. The largest id marks
+  // deleted rows.
+  constexpr uint64_t kMax = std::numeric_limits<uint32_t>::max();
+  if (summary->id >= kMax || physical_rows > kMax) return false;
+  summary->physical_rows = static_cast<int64_t>(physical_rows);
+  return physical_rows == 0 || summary->deleted_rows <= summary->physical_rows;
+}
+
+std::atomic<uint64_t> next_serial{1};
+
+}  // namespace
+
+Result<FragmentSummary> SummarizeFragment(std::span<const uint8_t> message) {
+  FragmentSummary summary;
+  if (!Scan(message, &summary)) return Malformed();
+  summary.length = message.size();
+  return summary;
+}
+
+FragmentState::FragmentState(std::string serialized)
+    : serialized_(std::move(serialized)), serial_(next_serial.fetch_add(1)) {}
+
+FragmentState::~FragmentState() = default;
+
+void FragmentState::Parse() const {
+  std::call_once(once_, [this] {
+    message_ = std::make_unique<lance::table::DataFragment>();
+    parsed_ok_ = message_->ParseFromString(serialized_);
+    if (!parsed_ok_) message_->Clear();
+  });
+}
+
+Status FragmentState::status() const {
+  Parse();
+  return parsed_ok_ ? Status::OK() : Malformed();
+}
+
+const lance::table::DataFragment& FragmentState::message() const {
+  Parse();
+  return *message_;
+}
+
+Result<std::shared_ptr<const FragmentList>> FragmentList::Make(
+    std::shared_ptr<const std::string> bytes, std::vector<FragmentSummary> summaries,
+    const FragmentList* previous) {
+  std::shared_ptr<FragmentList> list(new FragmentList());
+  list->bytes_ = std::move(bytes);
+  list->summaries_ = std::move(summaries);
+  if (list->summaries_.size() > static_cast<size_t>(std::numeric_limits<int>::max())) {
+    return Corruption("the manifest lists too many fragments");
+  }
+  for (size_t i = 0; i < list->summaries_.size(); ++i) {
+    const FragmentSummary& s = list->summaries_[i];
+    if (i > 0 && s.id <= list->summaries_[i - 1].id) {
+      return Corruption("fragment ids of the manifest are not ascending: ", s.id, " follows ",
+                        list->summaries_[i - 1].id);
+    }
+    list->physical_rows_ += s.physical_rows;  // at most 2^31 * 2^32
+    list->deleted_rows_ += s.deleted_rows;
+    list->traits_.Add(s);
+  }
+  if (previous != nullptr && previous->states_built_.load(std::memory_order_acquire)) {
+    list->inherited_.resize(list->summaries_.size());
+    size_t j = 0;
+    for (size_t i = 0; i < list->summaries_.size(); ++i) {
+      while (j < previous->summaries_.size() &&
+             previous->summaries_[j].id < list->summaries_[i].id) {
+        ++j;
+      }
+      if (j == previous->summaries_.size()) break;
+      if (previous->summaries_[j].id == list->summaries_[i].id &&
+          previous->serialized(static_cast<int>(j)) ==
+              list->serialized(static_cast<int>(i))) {
+        list->inherited_[i] = previous->states_[j];
+      }
+    }
+    list->BuildStates();
+    list->inherited_ = {};
+  }
+  return list;
+}
+
+void FragmentList::BuildStates() const {
+  std::call_once(states_once_, [this] {
+    states_.resize(summaries_.size());
+    for (size_t i = 0; i < summaries_.size(); ++i) {
+      if (!inherited_.empty() && inherited_[i]) {
+        states_[i] = inherited_[i];
+      } else {
+        states_[i] =
+            std::make_shared<FragmentState>(std::string(serialized(static_cast<int>(i))));
+      }
+    }
+    states_built_.store(true, std::memory_order_release);
+  });
+}
+
+const std::shared_ptr<FragmentState>& FragmentList::shared_state(int index) const {
+  BuildStates();
+  return states_[index];
+}
+
+int FragmentList::Find(uint64_t id) const {
+  auto it = std::lower_bound(summaries_.begin(), summaries_.end(), id,
+                             [](const FragmentSummary& s, uint64_t v) { return s.id < v; });
+  if (it == summaries_.end() || it->id != id) return -1;
+  return static_cast<int>(it - summaries_.begin());
+}
+
+size_t FragmentList::memory_bytes() const {
+  return summaries_.size() * (sizeof(FragmentSummary) + sizeof(FragmentState) + 600) +
+         (bytes_ ? bytes_->size() : 0);
+}
+
+}  // namespace glaive::table

@@ -1,0 +1,412 @@
+#include "table/fragment_reader.h"
+
+#include <arrow/array.h>
+#include <arrow/buffer_builder.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "format/table.pb.h"
+#include "io/object_store.h"
+#include "runtime/runtime.h"
+#include "table/data_file.h"
+#include "table/deletion_file.h"
+#include "table/deletion_vector.h"
+#include "table/fragment_open.h"
+#include "table/row_ids.h"
+
+namespace glaive::table {
+namespace {
+
+using ArrayPtr = std::shared_ptr<arrow::Array>;
+using BatchPtr = std::shared_ptr<arrow::RecordBatch>;
+
+constexpr int32_t kRowIdField = -3;  // in DataFile.fields: the spilled row ids
+constexpr int64_t kReaderOverheadBytes = 1024;
+
+// How much of a field one data file holds.
+enum class Coverage : uint8_t { kNone, kSome, kAll };
+
+// The members of `field` that the file has, or nothing. Lists and maps are never split.
+Result<std::optional<file::Field>> Restrict(const file::Field& field,
+                                            const std::map<int32_t, int32_t>& columns,
+                                            bool v2_0, Coverage* coverage) {
+  file::Schema alone({field});
+  size_t owned = 0, present = 0;
+  for (const file::Field* owner : alone.ColumnFields(v2_0)) {
+    ++owned;
+    present += columns.count(owner->id);
+  }
+  *coverage = present == 0       ? Coverage::kNone
+              : present == owned ? Coverage::kAll
+                                 : Coverage::kSome;
+  if (*coverage == Coverage::kNone) return std::nullopt;
+  if (*coverage == Coverage::kAll) return field;
+  if (field.logical_type != "struct" || field.is_packed_struct()) {
+    return NotSupported("column '", field.name,
+                        "' of which a data file holds only some of the members");
+  }
+  file::Field part = field;
+  part.children.clear();
+  arrow::FieldVector types;
+  for (const file::Field& child : field.children) {
+    Coverage of_child;
+    GLAIVE_ASSIGN_OR_RETURN(auto kept, Restrict(child, columns, v2_0, &of_child));
+    if (!kept) continue;
+    types.push_back(kept->ToArrow());
+    part.children.push_back(std::move(*kept));
+  }
+  if (part.children.empty()) {
+    // Only the struct's own column of a 2.0 file: nothing to take from it.
+    *coverage = Coverage::kNone;
+    return std::nullopt;
+  }
+  part.type = arrow::struct_(std::move(types));
+  return part;
+}
+
+Result<ArrayPtr> Nulls(const file::Field& field, int64_t rows) {
+  if (!field.nullable) {
+    return Corruption("column '", field.name, "' is not nullable, but no data file holds it");
+  }
+  return arrow::MakeArrayOfNull(field.type, rows);
+}
+
+// One struct out of arrays that each hold some of its members; all agree on where it is null.
+Result<ArrayPtr> MergeStructs(const file::Field& field, const std::vector<ArrayPtr>& parts,
+                              int64_t rows) {
+  arrow::ArrayVector children;
+  for (const file::Field& child : field.children) {
+    std::vector<ArrayPtr> holders;
+    for (const ArrayPtr& part : parts) {
+      const auto& holder = static_cast<const arrow::StructArray&>(*part);
+      // field() applies the offset of the parent, but not its validity, which is taken over below.
+      if (int i = holder.struct_type()->GetFieldIndex(child.name); i >= 0) {
+        holders.push_back(holder.field(i));
+      }
+    }
+    ArrayPtr merged;
+    if (holders.empty()) {
+      GLAIVE_ASSIGN_OR_RETURN(merged, Nulls(child, rows));
+    } else if (holders.size() == 1 && holders[0]->type()->Equals(*child.type)) {
+      merged = holders[0];
+    } else if (child.logical_type == "struct") {
+      GLAIVE_ASSIGN_OR_RETURN(merged, MergeStructs(child, holders, rows));
+    } else {
+      return Corruption("several data files of one fragment hold column '", child.name, "'");
+    }
+    children.push_back(std::move(merged));
+  }
+  std::shared_ptr<arrow::Buffer> validity;
+  int64_t null_count = 0;
+  if (parts[0]->null_count() > 0) {
+    // An array of offset 0 with the same validity: null_bitmap() ignores the offset.
+    std::shared_ptr<arrow::Array> plain = parts[0];
+    null_count = plain->null_count();
+    arrow::TypedBufferBuilder<bool> bits;
+    GLAIVE_RETURN_NOT_OK(bits.Reserve(rows));
+    for (int64_t i = 0; i < rows; ++i) bits.UnsafeAppend(plain->IsValid(i));
+    GLAIVE_RETURN_NOT_OK(bits.Finish(&validity));
+  }
+  return std::make_shared<arrow::StructArray>(field.type, rows, std::move(children),
+                                              std::move(validity), null_count);
+}
+
+class FragmentReaderImpl final : public FragmentReader {
+ public:
+  FragmentReaderImpl(TableEnv env, std::shared_ptr<FragmentState> state, int64_t physical_rows,
+                     std::shared_ptr<const DeletionVector> deletions)
+      : env_(std::move(env)),
+        state_(std::move(state)),
+        physical_rows_(physical_rows),
+        deletions_(std::move(deletions)) {}
+
+  // Reads the field tables of the data files; the files themselves are opened when needed.
+  Status Init() {
+    const auto& message = state_->message();
+    files_.resize(static_cast<size_t>(message.files_size()));
+    for (int i = 0; i < message.files_size(); ++i) {
+      const auto& file = message.files(i);
+      GLAIVE_ASSIGN_OR_RETURN(files_[i].version, DataFileVersionOf(file));
+      if (file.fields_size() != file.column_indices_size()) {
+        return Corruption("data file ", file.path(), " lists ", file.fields_size(),
+                          " fields but ", file.column_indices_size(), " columns");
+      }
+      for (int k = 0; k < file.fields_size(); ++k) {
+        // Negative field ids: tombstones and row lineage; negative columns: no column of its own.
+        const int32_t field = file.fields(k);
+        if (file.column_indices(k) < 0) continue;
+        if (field == kRowIdField) {
+          files_[i].row_id_column = file.column_indices(k);
+        } else if (field >= 0) {
+          files_[i].columns[field] = file.column_indices(k);
+        }
+      }
+    }
+    return Status::OK();
+  }
+
+  int64_t id() const override { return static_cast<int64_t>(state_->message().id()); }
+  int64_t physical_rows() const override { return physical_rows_; }
+  const DeletionVector* deletions() const override { return deletions_.get(); }
+
+  Result<std::span<const uint64_t>> row_ids() const override {
+    std::lock_guard lock(mutex_);
+    if (!row_ids_loaded_) {
+      GLAIVE_RETURN_NOT_OK(LoadRowIds());
+      row_ids_loaded_ = true;
+    }
+    return std::span<const uint64_t>(row_ids_);
+  }
+
+  Result<FragmentProjection> Bind(const file::Schema& schema) const override {
+    FragmentProjection result;
+    result.schema = schema;
+    result.arrow_schema = schema.ToArrow();
+    result.columns.resize(schema.fields().size());
+    for (size_t f = 0; f < files_.size(); ++f) {
+      std::vector<file::Field> fields;
+      const bool v2_0 = files_[f].version == file::FileVersion::k2_0;
+      for (size_t c = 0; c < schema.fields().size(); ++c) {
+        FragmentProjection::Column& column = result.columns[c];
+        if (column.complete) continue;
+        Coverage coverage;
+        GLAIVE_ASSIGN_OR_RETURN(
+            auto part, Restrict(schema.fields()[c], files_[f].columns, v2_0, &coverage));
+        if (!part) continue;
+        column.sources.push_back(
+            {static_cast<int>(result.parts.size()), static_cast<int>(fields.size())});
+        column.complete = coverage == Coverage::kAll;
+        if (column.complete && column.sources.size() > 1) {
+          column.sources = {column.sources.back()};
+        }
+        fields.push_back(std::move(*part));
+      }
+      if (fields.empty()) continue;
+      FragmentProjection::FilePart part;
+      part.file_index = static_cast<int>(f);
+      part.projection.schema = file::Schema(std::move(fields));
+      for (const file::Field* owner : part.projection.schema.ColumnFields(v2_0)) {
+        if (auto it = files_[f].columns.find(owner->id); it != files_[f].columns.end()) {
+          part.projection.columns.insert(*it);
+        }
+      }
+      result.parts.push_back(std::move(part));
+    }
+    result.pass_through =
+        result.parts.size() == 1 &&
+        result.parts[0].projection.schema.fields().size() == schema.fields().size() &&
+        std::all_of(result.columns.begin(), result.columns.end(),
+                    [](const auto& column) { return column.complete; });
+    return result;
+  }
+
+  Result<BatchPtr> ReadRange(const FragmentProjection& projection, int64_t start,
+                             int64_t count) const override {
+    if (start < 0 || count < 0 || start > physical_rows_ || count > physical_rows_ - start) {
+      return InvalidInput("rows [", start, ", ", start, " + ", count, ") of fragment ", id(),
+                          ", which has ", physical_rows_);
+    }
+    return Read(projection, count,
+                [&](const file::FileReader& reader, const file::Projection& part) {
+                  return reader.ReadRange(part, start, count);
+                });
+  }
+
+  Result<BatchPtr> Take(const FragmentProjection& projection,
+                        std::span<const int64_t> offsets) const override {
+    for (int64_t offset : offsets) {
+      if (offset < 0 || offset >= physical_rows_) {
+        return InvalidInput("row ", offset, " of fragment ", id(), ", which has ",
+                            physical_rows_);
+      }
+    }
+    return Read(projection, static_cast<int64_t>(offsets.size()),
+                [&](const file::FileReader& reader, const file::Projection& part) {
+                  return reader.Take(part, offsets);
+                });
+  }
+
+  Result<std::vector<int64_t>> ScanBoundaries(
+      const FragmentProjection& projection) const override {
+    std::vector<int64_t> boundaries{0, physical_rows_};
+    const FragmentProjection::FilePart* widest = nullptr;
+    std::shared_ptr<const file::FileReader> widest_reader;
+    int64_t widest_bytes = -1;
+    for (const auto& part : projection.parts) {
+      GLAIVE_ASSIGN_OR_RETURN(auto reader, File(part.file_index));
+      const int64_t bytes = reader->EstimateRowBytes(part.projection);
+      if (bytes <= widest_bytes) continue;
+      widest_bytes = bytes;
+      widest = &part;
+      widest_reader = std::move(reader);
+    }
+    if (widest == nullptr) return boundaries;
+    // The widest column is the one that needed the most pages.
+    for (const auto& [field, column] : widest->projection.columns) {
+      GLAIVE_ASSIGN_OR_RETURN(auto pages, widest_reader->PageBoundaries(column));
+      if (pages.size() > boundaries.size()) boundaries = std::move(pages);
+    }
+    return boundaries;
+  }
+
+  int64_t EstimateRowBytes(const FragmentProjection& projection) const override {
+    int64_t bytes = 0;
+    for (const auto& part : projection.parts) {
+      auto reader = File(part.file_index);
+      if (reader.ok()) bytes += (*reader)->EstimateRowBytes(part.projection);
+    }
+    return std::max<int64_t>(bytes, 1);
+  }
+
+ private:
+  struct FileSlot {
+    file::FileVersion version = file::kDefaultFileVersion;
+    std::map<int32_t, int32_t> columns;  // field id -> column
+    int32_t row_id_column = -1;
+    mutable std::shared_ptr<const file::FileReader> reader;  // guarded by files_mutex_
+  };
+
+  Result<std::shared_ptr<const file::FileReader>> File(int index) const {
+    std::lock_guard lock(files_mutex_);
+    const FileSlot& slot = files_[static_cast<size_t>(index)];
+    if (!slot.reader) {
+      const auto& file = state_->message().files(index);
+      GLAIVE_ASSIGN_OR_RETURN(auto reader, OpenDataFile(env_, file));
+      if (reader->num_rows() != physical_rows_) {
+        return Corruption("data file ", file.path(), " of table ", env_.store->root(), " has ",
+                          reader->num_rows(), " rows, the manifest says ", physical_rows_);
+      }
+      slot.reader = std::move(reader);
+    }
+    return slot.reader;
+  }
+
+  template <typename ReadPart>
+  Result<BatchPtr> Read(const FragmentProjection& projection, int64_t rows,
+                        ReadPart&& read_part) const {
+    if (projection.pass_through) {
+      const auto& part = projection.parts[0];
+      GLAIVE_ASSIGN_OR_RETURN(auto reader, File(part.file_index));
+      return read_part(*reader, part.projection);
+    }
+    std::vector<BatchPtr> batches;
+    batches.reserve(projection.parts.size());
+    for (const auto& part : projection.parts) {
+      GLAIVE_ASSIGN_OR_RETURN(auto reader, File(part.file_index));
+      GLAIVE_ASSIGN_OR_RETURN(auto batch, read_part(*reader, part.projection));
+      batches.push_back(std::move(batch));
+    }
+    arrow::ArrayVector arrays;
+    arrays.reserve(projection.columns.size());
+    for (size_t c = 0; c < projection.columns.size(); ++c) {
+      const FragmentProjection::Column& column = projection.columns[c];
+      const file::Field& field = projection.schema.fields()[c];
+      ArrayPtr array;
+      if (column.sources.empty()) {
+        GLAIVE_ASSIGN_OR_RETURN(array, Nulls(field, rows));
+      } else if (column.complete) {
+        const auto& source = column.sources[0];
+        array = batches[source.part]->column(source.column);
+      } else {
+        std::vector<ArrayPtr> parts;
+        for (const auto& source : column.sources) {
+          parts.push_back(batches[source.part]->column(source.column));
+        }
+        GLAIVE_ASSIGN_OR_RETURN(array, MergeStructs(field, parts, rows));
+      }
+      arrays.push_back(std::move(array));
+    }
+    return arrow::RecordBatch::Make(projection.arrow_schema, rows, std::move(arrays));
+  }
+
+  Status LoadRowIds() const {
+    const auto& message = state_->message();
+    if (message.row_id_sequence_case() == lance::table::DataFragment::kInlineRowIds) {
+      auto ids = DecodeRowIds(message.inline_row_ids(), physical_rows_);
+      if (!ids.ok()) {
+        return WithContext(ids.status(), "fragment " + std::to_string(message.id()));
+      }
+      row_ids_ = std::move(*ids);
+      return Status::OK();
+    }
+    if (message.row_id_sequence_case() != lance::table::DataFragment::kRowIdsInDataFile) {
+      return Status::OK();  // ids are addresses
+    }
+    for (size_t f = 0; f < files_.size(); ++f) {
+      if (files_[f].row_id_column < 0) continue;
+      file::Field field;
+      field.name = "_rowid";
+      field.id = kRowIdField;
+      field.logical_type = "uint64";
+      field.type = arrow::uint64();
+      field.nullable = false;
+      file::Projection projection;
+      projection.schema = file::Schema({std::move(field)});
+      projection.columns[kRowIdField] = files_[f].row_id_column;
+      GLAIVE_ASSIGN_OR_RETURN(auto reader, File(static_cast<int>(f)));
+      GLAIVE_ASSIGN_OR_RETURN(auto batch, reader->ReadRange(projection, 0, physical_rows_));
+      if (batch->num_columns() != 1 || batch->column(0)->type_id() != arrow::Type::UINT64 ||
+          batch->column(0)->null_count() != 0) {
+        return Corruption("the row id column of fragment ", id(), " is not of type uint64");
+      }
+      const auto& values = static_cast<const arrow::UInt64Array&>(*batch->column(0));
+      row_ids_.assign(values.raw_values(), values.raw_values() + values.length());
+      return Status::OK();
+    }
+    return Corruption("fragment ", id(),
+                      " says that its row ids are in a data file, but none holds them");
+  }
+
+  const TableEnv env_;
+  const std::shared_ptr<FragmentState> state_;
+  const int64_t physical_rows_;
+  const std::shared_ptr<const DeletionVector> deletions_;
+  std::vector<FileSlot> files_;
+  mutable std::mutex files_mutex_;
+  mutable std::mutex mutex_;
+  mutable bool row_ids_loaded_ = false;
+  mutable std::vector<uint64_t> row_ids_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const DeletionVector>> LoadDeletions(const TableEnv& env,
+                                                            FragmentState& state,
+                                                            int64_t physical_rows) {
+  GLAIVE_RETURN_NOT_OK(state.status());
+  std::lock_guard lock(state.mutex);
+  if (!state.deletions_loaded) {
+    auto loaded = ReadDeletionFile(*env.store, state.message(), physical_rows);
+    if (!loaded.ok()) return WithContext(loaded.status(), "table " + env.store->root());
+    state.deletions = std::move(*loaded);
+    state.deletions_loaded = true;
+  }
+  return state.deletions;
+}
+
+Result<std::shared_ptr<const FragmentReader>> OpenFragmentReader(
+    const TableEnv& env, const std::shared_ptr<FragmentState>& state, int64_t physical_rows) {
+  {
+    std::lock_guard lock(state->mutex);
+    if (auto reader = state->reader.lock()) return reader;
+  }
+  GLAIVE_ASSIGN_OR_RETURN(auto deletions, LoadDeletions(env, *state, physical_rows));
+  auto reader =
+      std::make_shared<FragmentReaderImpl>(env, state, physical_rows, std::move(deletions));
+  GLAIVE_RETURN_NOT_OK(reader->Init());
+  std::shared_ptr<const FragmentReader> result = reader;
+  const auto bytes = kReaderOverheadBytes + static_cast<int64_t>(state->serialized().size()) * 4;
+  env.runtime->cache().Put("fragment:" + std::to_string(state->serial()), result, bytes);
+  std::lock_guard lock(state->mutex);
+  state->reader = result;
+  return result;
+}
+
+}  // namespace glaive::table

@@ -1,0 +1,249 @@
+#include "table/snapshot.h"
+
+#include <arrow/buffer.h>
+#include <arrow/type.h>
+
+#include <map>
+#include <vector>
+
+#include "format/table.pb.h"
+#include "format/transaction.pb.h"
+#include "io/object_store.h"
+#include "runtime/runtime.h"
+#include "table/data_file.h"
+#include "table/deletion_file.h"
+#include "table/deletion_vector.h"
+#include "table/feature_flags.h"
+#include "table/manifest.h"
+
+namespace glaive::table {
+namespace {
+
+constexpr size_t kRecentTransactions = 64;
+
+std::string StateKey(const TableEnv& env) { return "table-state:" + env.store->root(); }
+
+Result<file::FileVersion> FileVersionOf(const ManifestFile& manifest) {
+  const lance::table::Manifest& header = *manifest.header;
+  if (header.has_data_format() && !header.data_format().version().empty()) {
+    const std::string& format = header.data_format().file_format();
+    if (!format.empty() && format != "lance") {
+      return NotSupported("tables of data format '", format, "'");
+    }
+    return file::ParseFileVersion(header.data_format().version());
+  }
+  // Old writers: the files know.
+  for (const FragmentSummary& summary : manifest.fragments) {
+    lance::table::DataFragment fragment;
+    if (!fragment.ParseFromArray(manifest.bytes->data() + summary.offset,
+                                 static_cast<int>(summary.length))) {
+      return Corruption("fragment ", summary.id, " of the manifest does not decode");
+    }
+    for (const auto& file : fragment.files()) return DataFileVersionOf(file);
+  }
+  if (header.reader_feature_flags() & kFlagV2Format) return file::kDefaultFileVersion;
+  return NotSupported("tables of the legacy data storage version 0.1");
+}
+
+// Manifests of old writers do not say how many rows a fragment has or lost: ask its files, and
+// complete the serialized message, so that the next commit keeps the answer.
+Status FillRowCounts(const TableEnv& env, ManifestFile* manifest) {
+  std::shared_ptr<std::string> bytes;
+  for (FragmentSummary& summary : manifest->fragments) {
+    const bool no_rows = summary.physical_rows == 0 && summary.num_files > 0;
+    const bool no_deleted = summary.has_deletion_file && summary.deleted_rows == 0;
+    if ((!no_rows && !no_deleted) || summary.has_base_path) continue;
+    if (!bytes) bytes = std::make_shared<std::string>(*manifest->bytes);
+    lance::table::DataFragment fragment;
+    if (!fragment.ParseFromArray(bytes->data() + summary.offset,
+                                 static_cast<int>(summary.length))) {
+      return Corruption("fragment ", summary.id, " of the manifest does not decode");
+    }
+    if (no_rows) {
+      GLAIVE_ASSIGN_OR_RETURN(auto reader, OpenDataFile(env, fragment.files(0)));
+      fragment.set_physical_rows(static_cast<uint64_t>(reader->num_rows()));
+    }
+    if (no_deleted) {
+      GLAIVE_ASSIGN_OR_RETURN(
+          auto deletions,
+          ReadDeletionFile(*env.store, fragment, static_cast<int64_t>(fragment.physical_rows())));
+      fragment.mutable_deletion_file()->set_num_deleted_rows(
+          static_cast<uint64_t>(deletions->size()));
+    }
+    const std::string serialized = fragment.SerializeAsString();
+    GLAIVE_ASSIGN_OR_RETURN(
+        FragmentSummary filled,
+        SummarizeFragment(
+            {reinterpret_cast<const uint8_t*>(serialized.data()), serialized.size()}));
+    filled.offset = bytes->size();
+    *bytes += serialized;
+    summary = filled;
+  }
+  if (bytes) {
+    // The sections are views of the old buffer: copy them over by position.
+    auto move_view = [&](std::optional<std::string_view>& view) {
+      if (!view) return;
+      const auto offset = static_cast<size_t>(view->data() - manifest->bytes->data());
+      view = std::string_view(*bytes).substr(offset, view->size());
+    };
+    move_view(manifest->index_section);
+    move_view(manifest->transaction_section);
+    manifest->bytes = std::move(bytes);
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Snapshot::Snapshot() = default;
+Snapshot::~Snapshot() = default;
+
+bool Snapshot::stable_row_ids() const {
+  return (header->reader_feature_flags() & kFlagStableRowIds) != 0;
+}
+
+int64_t Snapshot::memory_bytes() const {
+  return static_cast<int64_t>(fragments->memory_bytes() + 4 * header->ByteSizeLong() +
+                              (index_section ? index_section->size() : 0) + 1024);
+}
+
+std::shared_ptr<TableState> StateOf(const TableEnv& env) {
+  const std::string key = StateKey(env);
+  auto found = env.runtime->cache().Get<TableState>(key);
+  if (found) return std::const_pointer_cast<TableState>(found);
+  // Two threads may both come here. The loser's state works as well: it only misses out on queueing
+  // with the other's writers.
+  auto state = std::make_shared<TableState>();
+  env.runtime->cache().Put(key, state, sizeof(TableState));
+  return state;
+}
+
+void Publish(const TableEnv& env, TableState& state, SnapshotPtr snapshot,
+             std::shared_ptr<const lance::table::Transaction> transaction) {
+  const int64_t bytes = snapshot->memory_bytes() + static_cast<int64_t>(sizeof(TableState));
+  {
+    std::lock_guard lock(state.mutex);
+    if (transaction) {
+      state.recent.emplace_back(snapshot->version(), std::move(transaction));
+      if (state.recent.size() > kRecentTransactions) state.recent.pop_front();
+    }
+    state.newest = std::move(snapshot);
+  }
+  const std::string key = StateKey(env);
+  auto found = env.runtime->cache().Get<TableState>(key);
+  if (found.get() == &state) env.runtime->cache().Put(key, found, bytes);
+}
+
+Result<ManifestFile> LoadManifest(io::ObjectStore& store, VersionRef ref) {
+  const std::string path = ManifestPath(ref.version, ref.scheme);
+  GLAIVE_ASSIGN_OR_RETURN(auto buffer, store.Get(path));
+  auto bytes = std::make_shared<const std::string>(
+      reinterpret_cast<const char*>(buffer->data()), static_cast<size_t>(buffer->size()));
+  auto manifest = ParseManifest(std::move(bytes));
+  if (!manifest.ok()) {
+    return WithContext(manifest.status(), "manifest " + path + " of table " + store.root());
+  }
+  if (manifest->header->version() != ref.version) {
+    return Corruption("manifest ", path, " of table ", store.root(), " says it is version ",
+                      manifest->header->version(), ", its name says ", ref.version);
+  }
+  return manifest;
+}
+
+Result<std::shared_ptr<const TableSchema>> MakeTableSchema(
+    const lance::table::Manifest& header) {
+  std::map<std::string, std::string> metadata(header.schema_metadata().begin(),
+                                              header.schema_metadata().end());
+  auto result = std::make_shared<TableSchema>();
+  GLAIVE_ASSIGN_OR_RETURN(result->schema,
+                          file::Schema::FromProto(header.fields(), std::move(metadata)));
+  result->arrow = result->schema.ToArrow();
+  return result;
+}
+
+Result<ManifestIdentity> IdentifyManifest(io::ObjectStore& store, const std::string& path) {
+  GLAIVE_ASSIGN_OR_RETURN(auto info, store.Head(path));
+  return ManifestIdentity{info.size_bytes, info.modified_us};
+}
+
+Result<SnapshotPtr> LoadSnapshot(const TableEnv& env, VersionRef ref,
+                                 const Snapshot* previous) {
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->ref = ref;
+  snapshot->path = ManifestPath(ref.version, ref.scheme);
+  GLAIVE_ASSIGN_OR_RETURN(ManifestFile manifest, LoadManifest(*env.store, ref));
+  GLAIVE_ASSIGN_OR_RETURN(snapshot->identity, IdentifyManifest(*env.store, snapshot->path));
+
+  const std::string where = "table " + env.store->root() + ", version " +
+                            std::to_string(ref.version);
+  auto check = [&]() -> Status {
+    GLAIVE_RETURN_NOT_OK(CheckReaderFlags(*manifest.header));
+    GLAIVE_ASSIGN_OR_RETURN(snapshot->file_version, FileVersionOf(manifest));
+    GLAIVE_RETURN_NOT_OK(FillRowCounts(env, &manifest));
+    GLAIVE_ASSIGN_OR_RETURN(snapshot->schema, MakeTableSchema(*manifest.header));
+    GLAIVE_ASSIGN_OR_RETURN(
+        snapshot->fragments,
+        FragmentList::Make(manifest.bytes, std::move(manifest.fragments),
+                           previous == nullptr ? nullptr : previous->fragments.get()));
+    const FragmentTraits& traits = snapshot->fragments->traits();
+    if (traits.any_base_path) {
+      return NotSupported("files under several base paths (a shallow clone or a branch)");
+    }
+    const bool stable = (manifest.header->reader_feature_flags() & kFlagStableRowIds) != 0;
+    if (stable && !traits.all_have_row_ids) {
+      return Corruption("All fragments must have row ids");
+    }
+    return Status::OK();
+  };
+  if (Status status = check(); !status.ok()) return WithContext(status, where);
+  if (manifest.index_section) {
+    snapshot->index_section = std::make_shared<const std::string>(*manifest.index_section);
+  }
+  snapshot->header = std::move(manifest.header);
+  return snapshot;
+}
+
+Result<SnapshotPtr> NewestSnapshot(const TableEnv& env, TableState& state) {
+  SnapshotPtr known;
+  {
+    std::lock_guard lock(state.mutex);
+    known = state.newest;
+  }
+  std::optional<VersionRef> newest;
+  if (known) {
+    auto identity = IdentifyManifest(*env.store, known->path);
+    if (!identity.ok() && KindOf(identity.status()) != ErrorKind::kNotFound) {
+      return identity.status();
+    }
+    if (identity.ok() && *identity == known->identity) {
+      GLAIVE_ASSIGN_OR_RETURN(newest, ProbeUpward(*env.store, known->ref));
+      if (newest->version == known->version()) return known;
+    } else {
+      // Cleaned up, or another table took its place: nothing remembered can be trusted.
+      std::lock_guard lock(state.mutex);
+      state.recent.clear();
+      if (state.newest == known) state.newest.reset();
+      known.reset();
+    }
+  }
+  if (!newest) {
+    GLAIVE_ASSIGN_OR_RETURN(newest, FindNewest(*env.store));
+    if (!newest) return SnapshotPtr();
+  }
+  auto loaded = LoadSnapshot(env, *newest, known.get());
+  if (!loaded.ok() && KindOf(loaded.status()) == ErrorKind::kNotFound) {
+    // It vanished between look-up and read: a clean-up, so look at what is there now.
+    GLAIVE_ASSIGN_OR_RETURN(newest, FindNewestByListing(*env.store));
+    if (!newest) return SnapshotPtr();
+    loaded = LoadSnapshot(env, *newest, known.get());
+  }
+  GLAIVE_RETURN_NOT_OK(loaded.status());
+  Publish(env, state, *loaded);
+  return *loaded;
+}
+
+Status TableNotFound(const io::ObjectStore& store) {
+  return NotFound("Dataset at path ", store.root(), " was not found");
+}
+
+}  // namespace glaive::table

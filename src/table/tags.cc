@@ -1,0 +1,169 @@
+#include "table/tags.h"
+
+#include <arrow/buffer.h>
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include "io/object_store.h"
+#include "table/names.h"
+
+namespace glaive::table {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kSuffix = ".json";
+
+Status NoSuchTag(std::string_view name) {
+  return NotFound("Ref not found error: tag ", name, " does not exist");
+}
+
+// ASCII only: other letters are legal for upstream, but its listing then fails.
+Status CheckName(std::string_view name) {
+  auto invalid = [&](const char* why) {
+    return InvalidInput("Ref is invalid: tag name '", name, "' ", why);
+  };
+  if (name.empty()) return invalid("is empty");
+  for (char c : name) {
+    const bool alphanumeric =
+        (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!alphanumeric && c != '.' && c != '-' && c != '_') {
+      return invalid("has characters other than letters, digits, '.', '-' and '_'");
+    }
+  }
+  if (name.front() == '.' || name.back() == '.') return invalid("begins or ends with a dot");
+  if (name.find("..") != std::string_view::npos) return invalid("has two dots in a row");
+  if (name.ends_with(".lock")) return invalid("ends with .lock");
+  if (name.size() > 240) return invalid("is too long");
+  return Status::OK();
+}
+
+std::string TagPath(std::string_view name) {
+  return std::string(kTagsDir) + "/" + std::string(name) + std::string(kSuffix);
+}
+
+std::string NowText() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
+  const auto nanos = std::chrono::duration_cast<std::chrono::nanoseconds>(now - seconds).count();
+  const std::time_t time = seconds.count();
+  std::tm utc{};
+  gmtime_r(&time, &utc);
+  char text[64];
+  const size_t length = std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+  std::snprintf(text + length, sizeof(text) - length, ".%09lldZ", static_cast<long long>(nanos));
+  return text;
+}
+
+Result<Json> ReadJson(io::ObjectStore& store, const std::string& path) {
+  GLAIVE_ASSIGN_OR_RETURN(auto bytes, store.Get(path));
+  const auto* text = reinterpret_cast<const char*>(bytes->data());
+  Json json = Json::parse(text, text + bytes->size(), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return Corruption("tag file ", path, " is not a JSON object");
+  return json;
+}
+
+Result<TagInfo> Interpret(const Json& json, const std::string& path) {
+  TagInfo tag;
+  auto version = json.find("version");
+  if (version == json.end() || !version->is_number_unsigned() ||
+      version->get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    return Corruption("tag file ", path, " names no version");
+  }
+  tag.version = static_cast<int64_t>(version->get<uint64_t>());
+  if (auto size = json.find("manifestSize"); size != json.end() && size->is_number_integer()) {
+    tag.manifest_size = size->get<int64_t>();
+  }
+  if (auto branch = json.find("branch"); branch != json.end() && branch->is_string()) {
+    tag.branch = branch->get<std::string>();
+  }
+  return tag;
+}
+
+std::string Print(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::span<const uint8_t> AsBytes(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+}  // namespace
+
+Result<std::map<std::string, TagInfo>> ReadTags(io::ObjectStore& store) {
+  std::map<std::string, TagInfo> tags;
+  GLAIVE_ASSIGN_OR_RETURN(auto objects, store.List(kTagsDir, /*recursive=*/false));
+  for (const io::ObjectInfo& object : objects) {
+    std::string_view name(object.path);
+    if (size_t slash = name.rfind('/'); slash != std::string_view::npos) {
+      name.remove_prefix(slash + 1);
+    }
+    if (object.is_directory || !name.ends_with(kSuffix)) continue;
+    name.remove_suffix(kSuffix.size());
+    auto tag = ReadTag(store, name);
+    if (!tag.ok()) {
+      // Removed since it was listed, or a file that no writer of tags would make.
+      const ErrorKind kind = KindOf(tag.status());
+      if (kind == ErrorKind::kNotFound || kind == ErrorKind::kInvalidInput) continue;
+      return tag.status();
+    }
+    tags.emplace(name, *tag);
+  }
+  return tags;
+}
+
+Result<TagInfo> ReadTag(io::ObjectStore& store, std::string_view name) {
+  GLAIVE_RETURN_NOT_OK(CheckName(name));
+  const std::string path = TagPath(name);
+  auto json = ReadJson(store, path);
+  if (!json.ok()) {
+    return KindOf(json.status()) == ErrorKind::kNotFound ? NoSuchTag(name) : json.status();
+  }
+  return Interpret(*json, path);
+}
+
+Status PutNewTag(io::ObjectStore& store, std::string_view name, uint64_t version,
+                 int64_t manifest_size) {
+  GLAIVE_RETURN_NOT_OK(CheckName(name));
+  const std::string now = NowText();
+  Json json;
+  json["branch"] = nullptr;
+  json["version"] = version;
+  json["createdAt"] = now;
+  json["updatedAt"] = now;
+  json["manifestSize"] = manifest_size;
+  json["metadata"] = Json::object();
+  Status status = store.PutIfAbsent(TagPath(name), AsBytes(Print(json)));
+  if (KindOf(status) == ErrorKind::kAlreadyExists) {
+    return AlreadyExists("Ref conflict error: tag ", name, " already exists");
+  }
+  return status;
+}
+
+Status ReplaceTag(io::ObjectStore& store, std::string_view name, uint64_t version,
+                  int64_t manifest_size) {
+  GLAIVE_RETURN_NOT_OK(CheckName(name));
+  auto json = ReadJson(store, TagPath(name));
+  if (!json.ok()) {
+    return KindOf(json.status()) == ErrorKind::kNotFound ? NoSuchTag(name) : json.status();
+  }
+  (*json)["branch"] = nullptr;
+  (*json)["version"] = version;
+  (*json)["updatedAt"] = NowText();
+  (*json)["manifestSize"] = manifest_size;
+  return store.Put(TagPath(name), AsBytes(Print(*json)));
+}
+
+Status RemoveTag(io::ObjectStore& store, std::string_view name) {
+  GLAIVE_RETURN_NOT_OK(CheckName(name));
+  GLAIVE_ASSIGN_OR_RETURN(const bool exists, store.Exists(TagPath(name)));
+  if (!exists) return NoSuchTag(name);
+  return store.Delete(TagPath(name));
+}
+
+}  // namespace glaive::table

@@ -1,0 +1,117 @@
+#include "table/version_directory.h"
+
+#include <arrow/buffer.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <string_view>
+
+#include "io/object_store.h"
+
+namespace glaive::table {
+namespace {
+
+constexpr std::string_view kHintPrefix = "{\"version\":";
+
+Status MixedNames(io::ObjectStore& store) {
+  return Corruption("Found multiple manifest naming schemes in ", store.root(), "/",
+                    kVersionsDir, ": migrate the table to one of them first");
+}
+
+// {"version":N}, blanks allowed around each token. Nullopt for anything else.
+std::optional<uint64_t> ParseHint(std::string_view text) {
+  std::string compact;
+  if (text.size() > 256) return std::nullopt;
+  for (char c : text) {
+    if (c != ' ' && c != '\n' && c != '\r' && c != '\t') compact += c;
+  }
+  std::string_view rest(compact);
+  if (rest.substr(0, kHintPrefix.size()) != kHintPrefix) return std::nullopt;
+  rest.remove_prefix(kHintPrefix.size());
+  uint64_t version = 0;
+  auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), version);
+  if (error != std::errc() || version == 0 || (version >> 63) != 0) return std::nullopt;
+  if (std::string_view(end, rest.data() + rest.size() - end) != "}") return std::nullopt;
+  return version;
+}
+
+std::optional<uint64_t> ReadHint(io::ObjectStore& store) {
+  auto bytes = store.Get(kVersionHintPath);
+  if (!bytes.ok()) return std::nullopt;
+  return ParseHint(std::string_view(reinterpret_cast<const char*>((*bytes)->data()),
+                                    static_cast<size_t>((*bytes)->size())));
+}
+
+}  // namespace
+
+Result<std::vector<VersionRef>> ListVersionRefs(io::ObjectStore& store) {
+  GLAIVE_ASSIGN_OR_RETURN(auto objects, store.List(kVersionsDir, /*recursive=*/false));
+  std::vector<VersionRef> versions;
+  for (const io::ObjectInfo& object : objects) {
+    if (object.is_directory) continue;
+    std::string_view name(object.path);
+    if (size_t slash = name.rfind('/'); slash != std::string_view::npos) {
+      name.remove_prefix(slash + 1);
+    }
+    auto parsed = ParseManifestName(name);
+    if (!parsed || parsed->detached) continue;
+    if (!versions.empty() && parsed->scheme != versions.front().scheme) {
+      return MixedNames(store);
+    }
+    versions.push_back({parsed->version, parsed->scheme});
+  }
+  std::sort(versions.begin(), versions.end(),
+            [](const VersionRef& a, const VersionRef& b) { return a.version < b.version; });
+  return versions;
+}
+
+Result<std::optional<VersionRef>> FindNewestByListing(io::ObjectStore& store) {
+  GLAIVE_ASSIGN_OR_RETURN(auto versions, ListVersionRefs(store));
+  if (versions.empty()) return std::nullopt;
+  return versions.back();
+}
+
+Result<VersionRef> ProbeUpward(io::ObjectStore& store, VersionRef from) {
+  while (true) {
+    GLAIVE_ASSIGN_OR_RETURN(const bool exists,
+                            store.Exists(ManifestPath(from.version + 1, from.scheme)));
+    if (!exists) return from;
+    from.version++;
+  }
+}
+
+Result<std::optional<VersionRef>> FindVersion(io::ObjectStore& store, uint64_t version) {
+  for (NamingScheme scheme : {NamingScheme::kV2, NamingScheme::kV1}) {
+    GLAIVE_ASSIGN_OR_RETURN(const bool exists, store.Exists(ManifestPath(version, scheme)));
+    if (exists) return VersionRef{version, scheme};
+  }
+  return std::nullopt;
+}
+
+Result<std::optional<VersionRef>> FindNewest(io::ObjectStore& store) {
+  if (auto hint = ReadHint(store)) {
+    GLAIVE_ASSIGN_OR_RETURN(auto found, FindVersion(store, *hint));
+    if (found) {
+      GLAIVE_ASSIGN_OR_RETURN(const VersionRef newest, ProbeUpward(store, *found));
+      // A writer of the other scheme would have put its version next to the newest.
+      const NamingScheme other =
+          newest.scheme == NamingScheme::kV2 ? NamingScheme::kV1 : NamingScheme::kV2;
+      GLAIVE_ASSIGN_OR_RETURN(const bool mixed,
+                              store.Exists(ManifestPath(newest.version + 1, other)));
+      if (mixed) return MixedNames(store);
+      return newest;
+    }
+  }
+  return FindNewestByListing(store);
+}
+
+void WriteVersionHint(io::ObjectStore& store, uint64_t version) {
+  const std::string text = std::string(kHintPrefix) + std::to_string(version) + "}";
+  Status ignored = store.Put(
+      kVersionHintPath,
+      {reinterpret_cast<const uint8_t*>(text.data()), text.size()}, /*durable=*/false);
+  static_cast<void>(ignored.ok());
+}
+
+}  // namespace glaive::table

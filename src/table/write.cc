@@ -1,0 +1,273 @@
+#include "table/write.h"
+
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "file/file_writer.h"
+#include "format/table.pb.h"
+#include "format/transaction.pb.h"
+#include "io/object_store.h"
+#include "runtime/cancel.h"
+#include "table/commit.h"
+#include "table/names.h"
+
+namespace glaive::table {
+namespace {
+
+using lance::table::DataFragment;
+
+// Streams batches into data files of bounded size. Files of an unfinished or failed write are
+// deleted again.
+class FragmentWriter {
+ public:
+  FragmentWriter(const TableEnv& env, const file::Schema& schema, file::FileVersion version,
+                 const WriteOptions& options)
+      : store_(*env.store), schema_(schema), version_(version), options_(options) {}
+
+  ~FragmentWriter() {
+    if (!kept_) DeleteFiles();
+  }
+
+  Status WriteAll(arrow::RecordBatchReader& data) {
+    int64_t total = 0;
+    while (true) {
+      if (options_.cancel != nullptr) GLAIVE_RETURN_NOT_OK(options_.cancel->CheckOnCaller());
+      std::shared_ptr<arrow::RecordBatch> batch;
+      GLAIVE_RETURN_NOT_OK(data.ReadNext(&batch));
+      if (batch == nullptr) break;
+      if (batch->num_rows() == 0) continue;
+      GLAIVE_RETURN_NOT_OK(Write(*batch));
+      total += batch->num_rows();
+      if (options_.progress) options_.progress(total);
+    }
+    return CloseFile();
+  }
+
+  std::vector<DataFragment> TakeFragments() { return std::move(fragments_); }
+  // The files are part of a committed version (or may be).
+  void Keep() { kept_ = true; }
+
+ private:
+  Status Write(const arrow::RecordBatch& batch) {
+    int64_t start = 0;
+    while (start < batch.num_rows()) {
+      if (!writer_) GLAIVE_RETURN_NOT_OK(OpenFile());
+      const int64_t room = options_.max_rows_per_file - writer_->num_rows();
+      const int64_t count = std::min(room, batch.num_rows() - start);
+      if (start == 0 && count == batch.num_rows()) {
+        GLAIVE_RETURN_NOT_OK(writer_->Write(batch));
+      } else {
+        GLAIVE_RETURN_NOT_OK(writer_->Write(*batch.Slice(start, count)));
+      }
+      start += count;
+      if (writer_->num_rows() >= options_.max_rows_per_file ||
+          writer_->bytes_written() >= options_.max_bytes_per_file) {
+        GLAIVE_RETURN_NOT_OK(CloseFile());
+      }
+    }
+    return Status::OK();
+  }
+
+  Status OpenFile() {
+    name_ = NewDataFileName();
+    file::FileWriterOptions options;
+    options.version = version_;
+    GLAIVE_ASSIGN_OR_RETURN(writer_, file::FileWriter::Make(store_, DataFilePath(name_), schema_,
+                                                            options));
+    return Status::OK();
+  }
+
+  Status CloseFile() {
+    if (!writer_) return Status::OK();
+    files_.push_back(DataFilePath(name_));  // before Finish: it may publish and still fail
+    GLAIVE_ASSIGN_OR_RETURN(const file::FileWriteSummary summary, writer_->Finish());
+    writer_.reset();
+    DataFragment fragment;
+    fragment.set_physical_rows(static_cast<uint64_t>(summary.num_rows));
+    auto* file = fragment.add_files();
+    file->set_path(name_);
+    file->mutable_fields()->Add(summary.field_ids.begin(), summary.field_ids.end());
+    file->mutable_column_indices()->Add(summary.column_indices.begin(),
+                                        summary.column_indices.end());
+    const auto [major, minor] = file::DataFileVersion(version_);
+    file->set_file_major_version(major);
+    file->set_file_minor_version(minor);
+    file->set_file_size_bytes(static_cast<uint64_t>(summary.size_bytes));
+    fragments_.push_back(std::move(fragment));
+    return Status::OK();
+  }
+
+  void DeleteFiles() {
+    writer_.reset();
+    for (const std::string& path : files_) {
+      Status ignored = store_.Delete(path);
+      static_cast<void>(ignored.ok());
+    }
+  }
+
+  io::ObjectStore& store_;
+  const file::Schema& schema_;
+  const file::FileVersion version_;
+  const WriteOptions& options_;
+  std::unique_ptr<file::FileWriter> writer_;
+  std::string name_;
+  std::vector<std::string> files_;
+  std::vector<DataFragment> fragments_;
+  bool kept_ = false;
+};
+
+// Types that differ by layout only; the file writer converts between them.
+std::string LayoutFamily(const std::string& logical_type) {
+  if (logical_type == "large_string") return "string";
+  if (logical_type == "large_binary") return "binary";
+  if (logical_type == "large_list") return "list";
+  if (logical_type == "large_list.struct") return "list.struct";
+  if (logical_type.starts_with("dict:")) {
+    // dict:{value}:{key}:{ordered}; the value type may hold colons itself.
+    const size_t ordered = logical_type.rfind(':');
+    const size_t key = ordered == std::string::npos || ordered == 0
+                           ? std::string::npos
+                           : logical_type.rfind(':', ordered - 1);
+    if (key != std::string::npos) return LayoutFamily(logical_type.substr(5, key - 5));
+  }
+  return logical_type;
+}
+
+Status CheckField(const file::Field& table, const file::Field& data, const std::string& path) {
+  if (LayoutFamily(table.logical_type) != LayoutFamily(data.logical_type)) {
+    return SchemaMismatch("Append with different schema: column `", path,
+                          "` should have type ", table.logical_type, " but type was ",
+                          data.logical_type);
+  }
+  if (table.logical_type != "struct") {
+    // Element names differ between producers ("item", "element"), so children go by position.
+    if (table.children.size() != data.children.size()) return Status::OK();
+    for (size_t i = 0; i < table.children.size(); ++i) {
+      GLAIVE_RETURN_NOT_OK(CheckField(table.children[i], data.children[i],
+                                      path + "." + table.children[i].name));
+    }
+    return Status::OK();
+  }
+  for (const file::Field& child : data.children) {
+    const auto known = std::find_if(table.children.begin(), table.children.end(),
+                                    [&](const file::Field& f) { return f.name == child.name; });
+    if (known == table.children.end()) {
+      return SchemaMismatch("Append with different schema: unexpected field `", path, ".",
+                            child.name, "`");
+    }
+    GLAIVE_RETURN_NOT_OK(CheckField(*known, child, path + "." + child.name));
+  }
+  for (const file::Field& child : table.children) {
+    const bool found = std::any_of(data.children.begin(), data.children.end(),
+                                   [&](const file::Field& f) { return f.name == child.name; });
+    if (!found) {
+      return SchemaMismatch("Append with different schema: field `", path, ".", child.name,
+                            "` is missing");
+    }
+  }
+  return Status::OK();
+}
+
+Status CheckOptions(const WriteOptions& options) {
+  if (options.max_rows_per_file <= 0) {
+    return InvalidInput("max_rows_per_file must be positive, not ", options.max_rows_per_file);
+  }
+  if (options.max_bytes_per_file <= 0) {
+    return InvalidInput("max_bytes_per_file must be positive, not ",
+                        options.max_bytes_per_file);
+  }
+  if (options.max_retries < 0) {
+    return InvalidInput("max_retries must not be negative, but is ", options.max_retries);
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Result<file::Schema> SchemaForAppend(const file::Schema& table, const arrow::Schema& data) {
+  std::set<std::string> names;
+  for (const auto& field : data.fields()) {
+    if (!names.insert(field->name()).second) {
+      return SchemaMismatch("column `", field->name(), "` appears twice in the data");
+    }
+    if (table.FindTopLevel(field->name()) == nullptr) {
+      return SchemaMismatch("Append with different schema: fields did not match, unexpected=[",
+                            field->name(), "]");
+    }
+  }
+  GLAIVE_ASSIGN_OR_RETURN(const file::Schema incoming, file::Schema::FromArrow(data));
+  std::vector<file::Field> fields;
+  for (const file::Field& field : table.fields()) {
+    const file::Field* given = incoming.FindTopLevel(field.name);
+    if (given == nullptr) {
+      if (field.nullable) continue;
+      return SchemaMismatch("Append with different schema: fields did not match, missing=[",
+                            field.name, "]: the column is not nullable");
+    }
+    GLAIVE_RETURN_NOT_OK(CheckField(field, *given, field.name));
+    fields.push_back(field);
+  }
+  if (fields.empty() && !table.fields().empty()) {
+    return SchemaMismatch("the data has no column of the table");
+  }
+  return file::Schema(std::move(fields), table.metadata());
+}
+
+Result<SnapshotPtr> WriteTable(const TableEnv& env, arrow::RecordBatchReader& data,
+                               const WriteOptions& options) {
+  GLAIVE_RETURN_NOT_OK(CheckOptions(options));
+  auto state = StateOf(env);
+  GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr current, NewestSnapshot(env, *state));
+  if (options.mode == WriteMode::kCreate && current) return DatasetAlreadyExists(*env.store);
+
+  lance::table::Transaction transaction;
+  CommitOptions commit;
+  commit.max_retries = options.max_retries;
+  transaction.mutable_transaction_properties()->insert(options.transaction_properties.begin(),
+                                                       options.transaction_properties.end());
+  file::Schema schema;
+  file::FileVersion version;
+  // Writing to a table that does not exist yet makes it, whatever the mode.
+  const bool append = options.mode == WriteMode::kAppend && current;
+  if (append) {
+    GLAIVE_ASSIGN_OR_RETURN(schema, SchemaForAppend(current->schema->schema, *data.schema()));
+    version = options.file_version.value_or(current->file_version);
+  } else {
+    GLAIVE_ASSIGN_OR_RETURN(schema, file::Schema::FromArrow(*data.schema()));
+    version = options.file_version.value_or(current ? current->file_version
+                                                    : file::kDefaultFileVersion);
+    commit.manifest.file_version = options.file_version;
+    commit.manifest.stable_row_ids = options.stable_row_ids;
+    commit.scheme = options.v2_manifest_paths ? NamingScheme::kV2 : NamingScheme::kV1;
+  }
+
+  FragmentWriter writer(env, schema, version, options);
+  GLAIVE_RETURN_NOT_OK(writer.WriteAll(data));
+  std::vector<DataFragment> fragments = writer.TakeFragments();
+  google::protobuf::RepeatedPtrField<DataFragment>* added;
+  if (append) {
+    added = transaction.mutable_append()->mutable_fragments();
+  } else {
+    auto* overwrite = transaction.mutable_overwrite();
+    schema.ToProto(overwrite->mutable_schema());
+    for (const auto& [key, value] : schema.metadata()) {
+      (*overwrite->mutable_schema_metadata())[key] = value;
+    }
+    added = overwrite->mutable_fragments();
+  }
+  for (DataFragment& fragment : fragments) *added->Add() = std::move(fragment);
+  transaction.set_read_version(current ? current->version() : 0);
+
+  CommitOutcome outcome = CommitOutcome::kNotCommitted;
+  auto committed =
+      CommitTransaction(env, current, std::move(transaction), commit, &outcome);
+  if (outcome != CommitOutcome::kNotCommitted) writer.Keep();
+  return committed;
+}
+
+}  // namespace glaive::table
