@@ -29,13 +29,14 @@ std::span<const uint8_t> AsBytes(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// Waits a random number of slots out of a window that doubles; a slot is a bit more than what one
-// attempt takes, so that two writers who pick different slots do not meet again.
+// Waits a random number of slots out of a window that doubles; a slot is a bit more than
+// what one attempt takes, so that two writers who pick different slots do not meet again.
 void BackOff(int attempt, Clock::duration first_attempt) {
-  const auto unit = std::min<Clock::duration>(first_attempt + first_attempt / 10,
-                                              kMaxBackoffUnit);
+  const auto unit =
+      std::min<Clock::duration>(first_attempt + first_attempt / 10, kMaxBackoffUnit);
   const int window = std::min(1 << std::min(attempt, 16), kMaxBackoffSlots);
-  const auto slots = static_cast<int64_t>(RandomU64() % static_cast<uint64_t>(window + 1));
+  const auto slots =
+      static_cast<int64_t>(RandomU64() % static_cast<uint64_t>(window + 1));
   std::this_thread::sleep_for(unit * slots);
 }
 
@@ -69,8 +70,8 @@ class Committer {
       if (!collided) return committed;
       if (attempt == 0) first_attempt = Clock::now() - start;
       if (attempt >= options_.max_retries) {
-        return TooManyRetries("Too many concurrent writers. Attempted ", options_.max_retries,
-                              " retries.");
+        return TooManyRetries("Too many concurrent writers. Attempted ",
+                              options_.max_retries, " retries.");
       }
       BackOff(attempt, first_attempt);
     }
@@ -86,15 +87,12 @@ class Committer {
     return created;
   }
 
-  // Checks ours against every version that was committed since. Returns the snapshot when one of
-  // them turns out to be ours (a put whose answer was lost), null otherwise.
+  // Checks ours against every version that was committed since. Returns the snapshot when
+  // one of them turns out to be ours (a put whose answer was lost), null otherwise.
   Result<SnapshotPtr> CatchUp(const SnapshotPtr& newest) {
-    if (newest->version() < read_->version() ||
-        (newest->version() == read_->version() && newest->identity != read_->identity)) {
-      return Conflict("table ", store_.root(), " was dropped and made anew since version ",
-                      read_->version(), " was opened: open it again");
-    }
-    const ConflictContext context{&read_->schema->schema, options_.deleted_rows != nullptr};
+    GLAIVE_RETURN_NOT_OK(CheckSameTable(*newest));
+    const ConflictContext context{&read_->schema->schema,
+                                  options_.deleted_rows != nullptr};
     bool merge = false;
     const bool behind = checked_ < newest->version();
     while (checked_ < newest->version()) {
@@ -122,11 +120,36 @@ class Committer {
     merge_ |= merge;
     if (behind && transaction_.has_delete_() && options_.deleted_rows != nullptr) {
       GLAIVE_ASSIGN_OR_RETURN(const bool rebased,
-                              RebaseDelete(env_, *options_.deleted_rows, *read_, *newest, merge_,
-                                           &transaction_));
+                              RebaseDelete(env_, *options_.deleted_rows, *read_, *newest,
+                                           merge_, &transaction_));
       if (!rebased) return RetryableError(transaction_, *last_theirs_, newest->version());
     }
     return SnapshotPtr();
+  }
+
+  // The version that ours was made on must still be what it was: a table that was dropped
+  // and made anew under the same name has nothing to do with ours.
+  Status CheckSameTable(const Snapshot& newest) {
+    bool same = newest.version() >= read_->version();
+    if (newest.version() == read_->version()) {
+      same = newest.header->transaction_file() == read_->header->transaction_file() &&
+             newest.identity == read_->identity;
+    } else if (same && checked_ == read_->version()) {
+      auto identity = IdentifyManifest(store_, read_->path);
+      if (KindOf(identity.status()) == ErrorKind::kNotFound) return VersionGone(checked_);
+      GLAIVE_RETURN_NOT_OK(identity.status());
+      same = *identity == read_->identity;
+    }
+    if (same) return Status::OK();
+    return Conflict("table ", store_.root(), " was dropped and made anew since version ",
+                    read_->version(), " was opened: open it again");
+  }
+
+  // Cleaned up, or a gap in the numbers: what it did cannot be known.
+  Status VersionGone(uint64_t version) {
+    return RetryableConflict("version ", version, " of table ", store_.root(),
+                             " is gone, so this ", OperationName(transaction_),
+                             " transaction cannot be checked against it. Please retry.");
   }
 
   Result<TransactionPtr> TransactionOf(uint64_t version) {
@@ -139,15 +162,13 @@ class Committer {
     auto manifest = LoadManifest(store_, {version, read_->ref.scheme});
     if (!manifest.ok()) {
       if (KindOf(manifest.status()) != ErrorKind::kNotFound) return manifest.status();
-      // Cleaned up, or a gap in the numbers: what it did cannot be known.
-      return RetryableConflict("version ", version, " of table ", store_.root(),
-                               " is gone, so this ", OperationName(transaction_),
-                               " cannot be checked against it. Please retry.");
+      return VersionGone(version);
     }
     return ReadTransaction(store_, *manifest);
   }
 
-  // Builds and puts the manifest after `newest`. Sets `collided` when somebody was faster.
+  // Builds and puts the manifest after `newest`. Sets `collided` when somebody was
+  // faster.
   Result<SnapshotPtr> Attempt(const SnapshotPtr& newest, bool* collided) {
     SnapshotPtr restored;
     if (newest) {
@@ -156,9 +177,9 @@ class Committer {
         GLAIVE_ASSIGN_OR_RETURN(restored, LoadRestored(*newest));
       }
     }
-    GLAIVE_ASSIGN_OR_RETURN(NextManifest next,
-                            BuildNextManifest(newest.get(), transaction_, options_.manifest,
-                                              restored.get()));
+    GLAIVE_ASSIGN_OR_RETURN(
+        NextManifest next,
+        BuildNextManifest(newest.get(), transaction_, options_.manifest, restored.get()));
     const std::string transaction_bytes = transaction_.SerializeAsString();
     ManifestParts parts;
     parts.header = next.header.get();
@@ -168,7 +189,8 @@ class Committer {
     GLAIVE_ASSIGN_OR_RETURN(std::string bytes, SerializeManifest(parts, next.summaries));
 
     auto snapshot = std::make_shared<Snapshot>();
-    snapshot->ref = {next.header->version(), newest ? newest->ref.scheme : options_.scheme};
+    snapshot->ref = {next.header->version(),
+                     newest ? newest->ref.scheme : options_.scheme};
     snapshot->path = ManifestPath(snapshot->ref.version, snapshot->ref.scheme);
     snapshot->file_version = next.file_version;
     snapshot->index_section = std::move(next.index_section);
@@ -203,16 +225,17 @@ class Committer {
     if (version == read_->version()) return read_;
     GLAIVE_ASSIGN_OR_RETURN(auto found, FindVersion(store_, version));
     if (!found) {
-      return NotFound("table ", store_.root(), " has no version ", version, " to restore");
+      return NotFound("table ", store_.root(), " has no version ", version,
+                      " to restore");
     }
     return LoadSnapshot(env_, *found, &newest);
   }
 
-  // The manifest holds the transaction as well, so this file need not be durable: it serves readers
-  // that know no inline transactions.
+  // The manifest holds the transaction as well, so this file need not be durable: it
+  // serves readers that know no inline transactions.
   Status WriteTransactionFile(const std::string& bytes) {
-    const std::string path =
-        TransactionPath(TransactionFileName(transaction_.read_version(), transaction_.uuid()));
+    const std::string path = TransactionPath(
+        TransactionFileName(transaction_.read_version(), transaction_.uuid()));
     if (path == written_transaction_) return Status::OK();
     GLAIVE_RETURN_NOT_OK(store_.Put(path, AsBytes(bytes), /*durable=*/false));
     if (!written_transaction_.empty()) {
@@ -238,14 +261,14 @@ class Committer {
       }
     }
     if (*outcome_ == CommitOutcome::kNotCommitted) return put;
-    return WithContext(put, "version " + std::to_string(snapshot.version()) + " of table " +
-                                store_.root() +
+    return WithContext(put, "version " + std::to_string(snapshot.version()) +
+                                " of table " + store_.root() +
                                 " may have been committed, look before you try again");
   }
 
   Result<SnapshotPtr> Acknowledge(std::shared_ptr<Snapshot> snapshot) {
-    // The commit stands, so no error may hide it: without an identity the snapshot only is not
-    // remembered.
+    // The commit stands, so no error may hide it: without an identity the snapshot only
+    // is not remembered.
     auto identity = IdentifyManifest(store_, snapshot->path);
     if (identity.ok()) {
       snapshot->identity = *identity;
@@ -271,7 +294,8 @@ class Committer {
 }  // namespace
 
 Result<SnapshotPtr> CommitTransaction(const TableEnv& env, SnapshotPtr read,
-                                      Transaction transaction, const CommitOptions& options,
+                                      Transaction transaction,
+                                      const CommitOptions& options,
                                       CommitOutcome* outcome) {
   return Committer(env, std::move(read), std::move(transaction), options, outcome).Run();
 }

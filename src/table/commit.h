@@ -1,4 +1,5 @@
-// The commit loop: check against what came first, rebase, put the next manifest if absent, retry.
+// The commit loop: check against what came first, rebase, put the next manifest if
+// absent, retry.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,7 @@ namespace glaive::table {
 struct CommitOptions {
   int max_retries = 20;
   NextManifestOptions manifest;
-  NamingScheme scheme = NamingScheme::kV2;  // new tables only
+  NamingScheme scheme = NamingScheme::kV2;    // new tables only
   const DeletedRows* deleted_rows = nullptr;  // of a Delete: lets it rebase row by row
 };
 
@@ -24,12 +25,13 @@ enum class CommitOutcome : uint8_t {
   kUnknown,       // the store failed in a way that does not tell
 };
 
-// `read` is the snapshot that the transaction was made on; null creates a table (AlreadyExists when
-// there is one). Its uuid is filled in when empty. Errors: RetryableConflict, Conflict,
-// TooManyRetries, and what the store says.
+// `read` is the snapshot that the transaction was made on; null creates a table
+// (AlreadyExists when there is one). Its uuid is filled in when empty. Errors:
+// RetryableConflict, Conflict, TooManyRetries, and what the store says.
 Result<SnapshotPtr> CommitTransaction(const TableEnv& env, SnapshotPtr read,
                                       lance::table::Transaction transaction,
-                                      const CommitOptions& options, CommitOutcome* outcome);
+                                      const CommitOptions& options,
+                                      CommitOutcome* outcome);
 
 Status DatasetAlreadyExists(const io::ObjectStore& store);
 

@@ -36,8 +36,9 @@ std::set<int32_t> WrittenFields(const Transaction::Append& append) {
   return ids;
 }
 
-// An append was made for one schema, and another one replaced it. Upstream commits it all the same
-// and then reads nulls, or the values of another column, where ids changed their meaning.
+// An append was made for one schema, and another one replaced it. Upstream commits it all
+// the same and then reads nulls, or the values of another column, where ids changed their
+// meaning.
 ConflictKind AppendOverSchema(
     const Transaction::Append& append, const file::Schema* made_for,
     const google::protobuf::RepeatedPtrField<lance::file::Field>& schema,
@@ -58,8 +59,10 @@ ConflictKind AppendOverSchema(
     }
   }
   for (const auto& [id, field] : by_id) {
-    if (!field->nullable() && field->parent_id() < 0 && made_for->FindById(id) == nullptr) {
-      return ConflictKind::kRetryable;  // a column that must have values, and ours brings none
+    if (!field->nullable() && field->parent_id() < 0 &&
+        made_for->FindById(id) == nullptr) {
+      return ConflictKind::kRetryable;  // a column that must have values, and ours brings
+                                        // none
     }
   }
   return ConflictKind::kNone;
@@ -112,7 +115,8 @@ ConflictKind CheckDelete(const Transaction& ours, const Transaction& theirs,
 
 std::set<std::string> ConfigKeys(const Transaction::UpdateConfig& update) {
   std::set<std::string> keys;
-  for (const auto& entry : update.config_updates().update_entries()) keys.insert(entry.key());
+  for (const auto& entry : update.config_updates().update_entries())
+    keys.insert(entry.key());
   for (const auto& [key, value] : update.upsert_values()) keys.insert(key);
   keys.insert(update.delete_keys().begin(), update.delete_keys().end());
   return keys;
@@ -184,10 +188,11 @@ ConflictKind CheckUpdateConfig(const Transaction& ours, const Transaction& their
       return TouchesSchema(update) ? ConflictKind::kRetryable : ConflictKind::kNone;
     case Op::kUpdateConfig: {
       const auto& other = theirs.update_config();
-      const bool clash = Meet(ConfigKeys(update), ConfigKeys(other)) ||
-                         Meet(TableMetadataKeys(update), TableMetadataKeys(other)) ||
-                         (TouchesSchemaMetadata(update) && TouchesSchemaMetadata(other)) ||
-                         Meet(TouchedFields(update), TouchedFields(other));
+      const bool clash =
+          Meet(ConfigKeys(update), ConfigKeys(other)) ||
+          Meet(TableMetadataKeys(update), TableMetadataKeys(other)) ||
+          (TouchesSchemaMetadata(update) && TouchesSchemaMetadata(other)) ||
+          Meet(TouchedFields(update), TouchedFields(other));
       return clash ? ConflictKind::kIncompatible : ConflictKind::kNone;
     }
     default:
@@ -229,14 +234,16 @@ ConflictKind CheckCreateIndex(const Transaction& ours, const Transaction& theirs
       return ConflictKind::kNone;
     case Op::kMerge:
     case Op::kProject: {
-      const auto& schema = theirs.operation_case() == Op::kMerge ? theirs.merge().schema()
-                                                                  : theirs.project().schema();
+      const auto& schema = theirs.operation_case() == Op::kMerge
+                               ? theirs.merge().schema()
+                               : theirs.project().schema();
       for (const auto& index : create.new_indices()) {
         for (int32_t id : index.fields()) {
           const file::Field* field =
               context.schema == nullptr ? nullptr : context.schema->FindById(id);
           const bool kept =
-              field != nullptr && std::any_of(schema.begin(), schema.end(), [&](const auto& f) {
+              field != nullptr &&
+              std::any_of(schema.begin(), schema.end(), [&](const auto& f) {
                 return f.id() == id && f.logical_type() == field->logical_type;
               });
           if (!kept) return ConflictKind::kRetryable;
@@ -281,11 +288,12 @@ ConflictKind CheckConflict(const Transaction& ours, const Transaction& theirs,
   }
 }
 
-Status RetryableError(const Transaction& ours, const Transaction& theirs, uint64_t version) {
-  return RetryableConflict("Retryable commit conflict for version ", version, ": This ",
-                           OperationName(ours),
-                           " transaction was preempted by concurrent transaction ",
-                           OperationName(theirs), " at version ", version, ". Please retry.");
+Status RetryableError(const Transaction& ours, const Transaction& theirs,
+                      uint64_t version) {
+  return RetryableConflict(
+      "Retryable commit conflict for version ", version, ": This ", OperationName(ours),
+      " transaction was preempted by concurrent transaction ", OperationName(theirs),
+      " at version ", version, ". Please retry.");
 }
 
 Status IncompatibleError(const Transaction& ours, const Transaction& theirs,

@@ -36,15 +36,18 @@ Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
   GLAIVE_ASSIGN_OR_RETURN(const file::FileVersion version, DataFileVersionOf(file));
   std::optional<int64_t> size;
   if (file.file_size_bytes() != 0) {
-    if (file.file_size_bytes() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      return Corruption("data file ", path, " cannot have ", file.file_size_bytes(), " bytes");
+    if (file.file_size_bytes() >
+        static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+      return Corruption("data file ", path, " cannot have ", file.file_size_bytes(),
+                        " bytes");
     }
     size = static_cast<int64_t>(file.file_size_bytes());
   }
   auto open = [&]() -> Result<std::shared_ptr<file::FileReader>> {
     GLAIVE_ASSIGN_OR_RETURN(auto object, env.store->Open(path, size));
     if (size && object->size_bytes() != *size) {
-      return Corruption("it has ", object->size_bytes(), " bytes, the manifest says ", *size);
+      return Corruption("it has ", object->size_bytes(), " bytes, the manifest says ",
+                        *size);
     }
     GLAIVE_ASSIGN_OR_RETURN(auto opened, file::FileReader::Open(std::move(object)));
     if (opened->version() != version) {
@@ -54,8 +57,14 @@ Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
     return opened;
   };
   auto reader = open();
+  if (KindOf(reader.status()) == ErrorKind::kInvalidInput) {
+    // A path that no writer would choose, such as one with "..".
+    return Corruption("data file '", path, "' of table ", env.store->root(), ": ",
+                      reader.status().message());
+  }
   if (!reader.ok()) {
-    return WithContext(reader.status(), "data file " + path + " of table " + env.store->root());
+    return WithContext(reader.status(),
+                       "data file " + path + " of table " + env.store->root());
   }
   env.runtime->cache().Put(key, *reader, (*reader)->memory_bytes());
   return *reader;

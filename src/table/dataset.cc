@@ -1,12 +1,12 @@
 #include "table/dataset.h"
 
-#include <arrow/record_batch.h>
-#include <arrow/type.h>
-
 #include <algorithm>
 #include <limits>
 #include <mutex>
 #include <utility>
+
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
 
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
@@ -31,7 +31,8 @@ using lance::table::Transaction;
 
 int64_t TimestampUs(const lance::table::Manifest& header) {
   // Untrusted values: wrap instead of overflowing.
-  return static_cast<int64_t>(static_cast<uint64_t>(header.timestamp().seconds()) * 1000000u +
+  return static_cast<int64_t>(static_cast<uint64_t>(header.timestamp().seconds()) *
+                                  1000000u +
                               static_cast<uint64_t>(header.timestamp().nanos() / 1000));
 }
 
@@ -105,7 +106,8 @@ Result<Dataset::Ptr> Dataset::Open(TableEnv env, std::optional<int64_t> version)
   }
   std::optional<VersionRef> ref;
   if (*version > 0) {
-    GLAIVE_ASSIGN_OR_RETURN(ref, FindVersion(*env.store, static_cast<uint64_t>(*version)));
+    GLAIVE_ASSIGN_OR_RETURN(ref,
+                            FindVersion(*env.store, static_cast<uint64_t>(*version)));
   }
   if (!ref) {
     GLAIVE_ASSIGN_OR_RETURN(const bool exists, Exists(env));
@@ -139,9 +141,15 @@ Result<Dataset::Ptr> Dataset::WriteEmpty(TableEnv env, const arrow::Schema& sche
 }
 
 const TableEnv& Dataset::env() const { return impl_->env; }
-int64_t Dataset::version() const { return static_cast<int64_t>(impl_->snapshot->version()); }
-const lance::table::Manifest& Dataset::manifest() const { return *impl_->snapshot->header; }
-int64_t Dataset::manifest_size_bytes() const { return impl_->snapshot->identity.size_bytes; }
+int64_t Dataset::version() const {
+  return static_cast<int64_t>(impl_->snapshot->version());
+}
+const lance::table::Manifest& Dataset::manifest() const {
+  return *impl_->snapshot->header;
+}
+int64_t Dataset::manifest_size_bytes() const {
+  return impl_->snapshot->identity.size_bytes;
+}
 const file::Schema& Dataset::schema() const { return impl_->snapshot->schema->schema; }
 std::shared_ptr<arrow::Schema> Dataset::arrow_schema() const {
   return impl_->snapshot->schema->arrow;
@@ -210,7 +218,8 @@ Result<std::shared_ptr<const RowIdIndex>> Dataset::row_id_index() const {
     }
   }
   auto index = BuildRowIdIndex(sources);
-  if (!index.ok()) return WithContext(index.status(), "table " + impl_->env.store->root());
+  if (!index.ok())
+    return WithContext(index.status(), "table " + impl_->env.store->root());
   impl_->row_id_index = *index;
   return impl_->row_id_index;
 }
@@ -223,7 +232,8 @@ Result<Dataset::Ptr> Dataset::Latest() const {
   }
   GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr newest, NewestSnapshot(impl_->env, *state));
   if (!newest) return TableNotFound(*impl_->env.store);
-  if (newest == impl_->snapshot) return std::const_pointer_cast<Dataset>(shared_from_this());
+  if (newest == impl_->snapshot)
+    return std::const_pointer_cast<Dataset>(shared_from_this());
   return DatasetBuilder::Make(impl_->env, std::move(newest));
 }
 
@@ -284,9 +294,9 @@ Result<Dataset::Ptr> Dataset::Restore() const {
   transaction.set_read_version(newest->version());
   transaction.mutable_restore()->set_version(impl_->snapshot->version());
   CommitOutcome outcome;
-  GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr committed,
-                          CommitTransaction(impl_->env, newest, std::move(transaction), {},
-                                            &outcome));
+  GLAIVE_ASSIGN_OR_RETURN(
+      SnapshotPtr committed,
+      CommitTransaction(impl_->env, newest, std::move(transaction), {}, &outcome));
   return DatasetBuilder::Make(impl_->env, std::move(committed));
 }
 
@@ -393,18 +403,19 @@ Result<Dataset::Ptr> Dataset::CommitDelete(const DeletedRows& rows,
 }
 
 Result<Dataset::Ptr> Dataset::Commit(Transaction transaction, int max_retries) const {
-  if (transaction.read_version() == 0) transaction.set_read_version(impl_->snapshot->version());
+  if (transaction.read_version() == 0)
+    transaction.set_read_version(impl_->snapshot->version());
   if (transaction.read_version() != impl_->snapshot->version()) {
-    return InvalidInput("the transaction was made on version ", transaction.read_version(),
-                        ", not on version ", version(), " of table ",
-                        impl_->env.store->root());
+    return InvalidInput("the transaction was made on version ",
+                        transaction.read_version(), ", not on version ", version(),
+                        " of table ", impl_->env.store->root());
   }
   CommitOptions options;
   options.max_retries = max_retries;
   CommitOutcome outcome;
-  GLAIVE_ASSIGN_OR_RETURN(
-      SnapshotPtr committed,
-      CommitTransaction(impl_->env, impl_->snapshot, std::move(transaction), options, &outcome));
+  GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr committed,
+                          CommitTransaction(impl_->env, impl_->snapshot,
+                                            std::move(transaction), options, &outcome));
   return DatasetBuilder::Make(impl_->env, std::move(committed));
 }
 

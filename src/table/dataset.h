@@ -1,7 +1,6 @@
-// One version of a Lance table: an immutable snapshot, and the commits that lead to the next.
+// One version of a Lance table: an immutable snapshot, and the commits that lead to the
+// next.
 #pragma once
-
-#include <arrow/type_fwd.h>
 
 #include <cstdint>
 #include <functional>
@@ -12,6 +11,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <arrow/type_fwd.h>
 
 #include "base/status.h"
 #include "file/schema.h"
@@ -33,9 +34,9 @@ class ObjectStore;
 
 namespace glaive::table {
 
-class DeletionVector;   // table/deletion_vector.h
-class FragmentReader;   // table/fragment_reader.h
-class RowIdIndex;       // table/row_id_index.h
+class DeletionVector;  // table/deletion_vector.h
+class FragmentReader;  // table/fragment_reader.h
+class RowIdIndex;      // table/row_id_index.h
 
 // Everything a table needs from outside. Copied freely.
 struct TableEnv {
@@ -49,11 +50,12 @@ struct WriteOptions {
   WriteMode mode = WriteMode::kCreate;
   int64_t max_rows_per_file = 1048576;
   int64_t max_bytes_per_file = int64_t{90} << 30;
-  std::optional<file::FileVersion> file_version;  // unset: the table's, or 2.2 for a new one
-  bool stable_row_ids = false;                    // new tables only
-  bool v2_manifest_paths = true;                  // new tables only
+  std::optional<file::FileVersion>
+      file_version;               // unset: the table's, or 2.2 for a new one
+  bool stable_row_ids = false;    // new tables only
+  bool v2_manifest_paths = true;  // new tables only
   std::map<std::string, std::string> transaction_properties;
-  int max_retries = 20;                           // 0: fail at the first conflict
+  int max_retries = 20;  // 0: fail at the first conflict
   // Rows written so far; called on the writing thread after each batch.
   std::function<void(int64_t rows)> progress;
   CancelToken* cancel = nullptr;
@@ -74,19 +76,22 @@ struct TagInfo {
 // Rows to delete: per fragment, physical offsets in ascending order.
 using DeletedRows = std::map<int64_t, std::vector<uint32_t>>;
 
-// Immutable; all const methods are thread-safe. Operations that change the table return the
-// snapshot of the version they committed.
+// Immutable; all const methods are thread-safe. Operations that change the table return
+// the snapshot of the version they committed.
 class Dataset : public std::enable_shared_from_this<Dataset> {
  public:
   using Ptr = std::shared_ptr<Dataset>;
 
-  // NotFound when there is no table, NotSupported on unknown feature flags (by number and name).
+  // NotFound when there is no table, NotSupported on unknown feature flags (by number and
+  // name).
   static Result<Ptr> Open(TableEnv env, std::optional<int64_t> version = std::nullopt);
   static Result<bool> Exists(const TableEnv& env);
   // Creates, appends or overwrites, streaming. The reader is consumed batch by batch.
-  static Result<Ptr> Write(TableEnv env, arrow::RecordBatchReader& data, const WriteOptions& options);
+  static Result<Ptr> Write(TableEnv env, arrow::RecordBatchReader& data,
+                           const WriteOptions& options);
   // A new table (or, with kOverwrite, version) without rows.
-  static Result<Ptr> WriteEmpty(TableEnv env, const arrow::Schema& schema, const WriteOptions& options);
+  static Result<Ptr> WriteEmpty(TableEnv env, const arrow::Schema& schema,
+                                const WriteOptions& options);
 
   const TableEnv& env() const;
   int64_t version() const;
@@ -111,13 +116,14 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   int64_t count_rows() const;  // physical minus deleted, from metadata only
   // Null when nothing is deleted in the fragment. Cached.
   Result<std::shared_ptr<const DeletionVector>> deletions(int index) const;
-  // Cached per snapshot; files and their decoded metadata are shared through the runtime's cache.
+  // Cached per snapshot; files and their decoded metadata are shared through the
+  // runtime's cache.
   Result<std::shared_ptr<const FragmentReader>> OpenFragment(int index) const;
   // Stable row id -> row address, built on first use. Only with stable row ids.
   Result<std::shared_ptr<const RowIdIndex>> row_id_index() const;
 
-  // The newest version; *this when nothing is newer. Costs two look-ups then: that the manifest
-  // still is the same, and that the next version's name is free.
+  // The newest version; *this when nothing is newer. Costs two look-ups then: that the
+  // manifest still is the same, and that the next version's name is free.
   Result<Ptr> Latest() const;
   Result<bool> IsLatest() const;
   Result<Ptr> Checkout(int64_t version) const;
@@ -133,9 +139,10 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   Status UpdateTag(std::string_view name, int64_t version) const;
   Status DeleteTag(std::string_view name) const;
 
-  // Deletes the given rows, which were chosen by looking at this snapshot. Rebases over appends and
-  // over deletes of other rows; RetryableConflict when a row is gone or rewritten: choose again on
-  // Latest(). With no rows a version is committed all the same, as upstream does.
+  // Deletes the given rows, which were chosen by looking at this snapshot. Rebases over
+  // appends and over deletes of other rows; RetryableConflict when a row is gone or
+  // rewritten: choose again on Latest(). With no rows a version is committed all the
+  // same, as upstream does.
   Result<Ptr> CommitDelete(const DeletedRows& rows, std::string_view predicate) const;
 
   // Commits a ready transaction on top of the newest version, with rebase and retries.

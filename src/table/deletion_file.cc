@@ -1,9 +1,9 @@
 #include "table/deletion_file.h"
 
-#include <arrow/buffer.h>
-
 #include <string>
 #include <vector>
+
+#include <arrow/buffer.h>
 
 #include "format/table.pb.h"
 #include "io/object_store.h"

@@ -20,10 +20,11 @@ class DeletionVector;
 
 // Null when the fragment has none. Corruption when the file does not fit the fragment.
 Result<std::shared_ptr<const DeletionVector>> ReadDeletionFile(
-    io::ObjectStore& store, const lance::table::DataFragment& fragment, int64_t physical_rows);
+    io::ObjectStore& store, const lance::table::DataFragment& fragment,
+    int64_t physical_rows);
 
-// Writes the whole vector under a new name. Small vectors become Arrow files, as upstream chooses,
-// unless `always_bitmap`.
+// Writes the whole vector under a new name. Small vectors become Arrow files, as upstream
+// chooses, unless `always_bitmap`.
 Result<lance::table::DeletionFile> WriteDeletionFile(io::ObjectStore& store,
                                                      uint64_t fragment_id,
                                                      uint64_t read_version,

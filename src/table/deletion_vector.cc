@@ -1,5 +1,11 @@
 #include "table/deletion_vector.h"
 
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <optional>
+
 #include <arrow/array.h>
 #include <arrow/buffer.h>
 #include <arrow/io/memory.h>
@@ -8,13 +14,6 @@
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 #include <arrow/util/compression.h>
-
-#include <algorithm>
-#include <bit>
-#include <cstring>
-#include <limits>
-#include <optional>
-
 #include <roaring/roaring.h>
 
 namespace glaive::table {
@@ -28,17 +27,21 @@ struct FreeBitmap {
 };
 using Bitmap = std::unique_ptr<roaring_bitmap_t, FreeBitmap>;
 
-Status Broken(const char* why) { return Corruption("a deletion bitmap is broken: ", why); }
-
-Status OutOfRange(uint64_t offset, int64_t rows) {
-  return Corruption("a deletion file names row ", offset, " of a fragment of ", rows, " rows");
+Status Broken(const char* why) {
+  return Corruption("a deletion bitmap is broken: ", why);
 }
 
-// The portable serialization of 32-bit Roaring bitmaps, checked in full: the library trusts its
-// input.
+Status OutOfRange(uint64_t offset, int64_t rows) {
+  return Corruption("a deletion file names row ", offset, " of a fragment of ", rows,
+                    " rows");
+}
+
+// The portable serialization of 32-bit Roaring bitmaps, checked in full: the library
+// trusts its input.
 class PortableReader {
  public:
-  PortableReader(std::span<const uint8_t> bytes, int64_t rows) : bytes_(bytes), rows_(rows) {}
+  PortableReader(std::span<const uint8_t> bytes, int64_t rows)
+      : bytes_(bytes), rows_(rows) {}
 
   Result<Bitmap> Read() {
     constexpr uint32_t kCookieNoRuns = 12346;
@@ -58,7 +61,8 @@ class PortableReader {
     if (containers > 65536) return Broken("too many containers");
     GLAIVE_ASSIGN_OR_RETURN(std::span<const uint8_t> keys, Slice(containers * 4));
     if (run_flags.empty() || containers >= kNoOffsetThreshold) {
-      GLAIVE_RETURN_NOT_OK(Slice(containers * 4).status());  // offsets: implied by the order
+      GLAIVE_RETURN_NOT_OK(
+          Slice(containers * 4).status());  // offsets: implied by the order
     }
     Bitmap bitmap(roaring_bitmap_create());
     int64_t previous_key = -1;
@@ -122,7 +126,8 @@ class PortableReader {
       uint64_t bits;
       std::memcpy(&bits, slice.data() + size_t{word} * 8, 8);
       for (; bits != 0; bits &= bits - 1) {
-        values_.push_back(high | (word * 64 + static_cast<uint32_t>(std::countr_zero(bits))));
+        values_.push_back(high |
+                          (word * 64 + static_cast<uint32_t>(std::countr_zero(bits))));
       }
     }
     if (values_.size() != cardinality) return Broken("bitset container");
@@ -188,8 +193,8 @@ Result<std::shared_ptr<const DeletionVector>> DeletionVector::ParseArrow(
   auto options = arrow::ipc::IpcReadOptions::Defaults();
   options.memory_pool = &pool;
   options.use_threads = false;
-  auto buffer = std::make_shared<arrow::Buffer>(bytes.data(),
-                                                static_cast<int64_t>(bytes.size()));
+  auto buffer =
+      std::make_shared<arrow::Buffer>(bytes.data(), static_cast<int64_t>(bytes.size()));
   auto source = std::make_shared<arrow::io::BufferReader>(buffer);
   auto reader = arrow::ipc::RecordBatchFileReader::Open(source, options);
   if (!reader.ok()) return broken(reader.status());
@@ -207,7 +212,8 @@ Result<std::shared_ptr<const DeletionVector>> DeletionVector::ParseArrow(
   if (Status valid = (*batch)->ValidateFull(); !valid.ok()) return broken(valid);
   const auto& values = static_cast<const arrow::UInt32Array&>(*(*batch)->column(0));
   if (values.null_count() != 0) return Corruption("a deletion file holds nulls");
-  std::span<const uint32_t> offsets(values.raw_values(), static_cast<size_t>(values.length()));
+  std::span<const uint32_t> offsets(values.raw_values(),
+                                    static_cast<size_t>(values.length()));
   for (uint32_t offset : offsets) {
     if (offset >= physical_rows) return OutOfRange(offset, physical_rows);
   }
@@ -217,7 +223,8 @@ Result<std::shared_ptr<const DeletionVector>> DeletionVector::ParseArrow(
 Result<std::shared_ptr<const DeletionVector>> DeletionVector::ParseBitmap(
     std::span<const uint8_t> bytes, int64_t physical_rows) {
   std::shared_ptr<DeletionVector> vector(new DeletionVector());
-  GLAIVE_ASSIGN_OR_RETURN(vector->impl_->bitmap, PortableReader(bytes, physical_rows).Read());
+  GLAIVE_ASSIGN_OR_RETURN(vector->impl_->bitmap,
+                          PortableReader(bytes, physical_rows).Read());
   vector->impl_->size =
       static_cast<int64_t>(roaring_bitmap_get_cardinality(vector->impl_->bitmap.get()));
   return vector;
@@ -225,13 +232,15 @@ Result<std::shared_ptr<const DeletionVector>> DeletionVector::ParseBitmap(
 
 Result<std::vector<uint8_t>> DeletionVector::ToArrow() const {
   std::vector<uint32_t> offsets = ToOffsets();
-  auto values = std::make_shared<arrow::UInt32Array>(
-      static_cast<int64_t>(offsets.size()), arrow::Buffer::Wrap(offsets));
-  auto schema = arrow::schema({arrow::field(kColumn, arrow::uint32(), /*nullable=*/false)});
+  auto values = std::make_shared<arrow::UInt32Array>(static_cast<int64_t>(offsets.size()),
+                                                     arrow::Buffer::Wrap(offsets));
+  auto schema =
+      arrow::schema({arrow::field(kColumn, arrow::uint32(), /*nullable=*/false)});
   auto batch = arrow::RecordBatch::Make(schema, values->length(), {values});
   auto options = arrow::ipc::IpcWriteOptions::Defaults();
   options.use_threads = false;
-  GLAIVE_ASSIGN_OR_RETURN(options.codec, arrow::util::Codec::Create(arrow::Compression::ZSTD));
+  GLAIVE_ASSIGN_OR_RETURN(options.codec,
+                          arrow::util::Codec::Create(arrow::Compression::ZSTD));
   GLAIVE_ASSIGN_OR_RETURN(auto sink, arrow::io::BufferOutputStream::Create(1024));
   GLAIVE_ASSIGN_OR_RETURN(auto writer, arrow::ipc::MakeFileWriter(sink, schema, options));
   GLAIVE_RETURN_NOT_OK(writer->WriteRecordBatch(*batch));
@@ -287,7 +296,8 @@ void DeletionVector::MaskRange(int64_t start, int64_t count, uint8_t* keep) cons
   if (count <= 0 || start > std::numeric_limits<uint32_t>::max()) return;
   roaring_uint32_iterator_t it;
   roaring_init_iterator(impl_->bitmap.get(), &it);
-  if (!roaring_move_uint32_iterator_equalorlarger(&it, static_cast<uint32_t>(start))) return;
+  if (!roaring_move_uint32_iterator_equalorlarger(&it, static_cast<uint32_t>(start)))
+    return;
   uint32_t chunk[kLoadChunk];
   while (true) {
     const uint32_t n = roaring_read_uint32_iterator(&it, chunk, kLoadChunk);

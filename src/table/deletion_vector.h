@@ -14,12 +14,14 @@ namespace glaive::table {
 class DeletionVector {
  public:
   ~DeletionVector();
-  static std::shared_ptr<const DeletionVector> FromOffsets(std::span<const uint32_t> offsets);
-  // Parsers of untrusted bytes: Corruption when malformed or an offset is >= physical_rows.
-  static Result<std::shared_ptr<const DeletionVector>> ParseArrow(std::span<const uint8_t> bytes,
-                                                                  int64_t physical_rows);
-  static Result<std::shared_ptr<const DeletionVector>> ParseBitmap(std::span<const uint8_t> bytes,
-                                                                   int64_t physical_rows);
+  static std::shared_ptr<const DeletionVector> FromOffsets(
+      std::span<const uint32_t> offsets);
+  // Parsers of untrusted bytes: Corruption when malformed or an offset is >=
+  // physical_rows.
+  static Result<std::shared_ptr<const DeletionVector>> ParseArrow(
+      std::span<const uint8_t> bytes, int64_t physical_rows);
+  static Result<std::shared_ptr<const DeletionVector>> ParseBitmap(
+      std::span<const uint8_t> bytes, int64_t physical_rows);
   Result<std::vector<uint8_t>> ToArrow() const;
   std::vector<uint8_t> ToBitmap() const;
 

@@ -66,7 +66,8 @@ Status CheckReaderFlags(const lance::table::Manifest& manifest) {
   }
   if (manifest.base_paths_size() > 0) {
     return NotSupported(
-        "this dataset cannot be read by this version of Glaive: its files lie under several "
+        "this dataset cannot be read by this version of Glaive: its files lie under "
+        "several "
         "base paths (a shallow clone or a branch)");
   }
   return Status::OK();

@@ -29,14 +29,14 @@ inline constexpr uint64_t kFlagManagedBlobs = 16384;
 inline constexpr uint64_t kFlagFieldIdsNeverReused = 32768;
 inline constexpr uint64_t kFlagZoneWriteSeed = 65536;
 
-// NotSupported listing numbers and names of what this build cannot read; Corruption when a flag
-// that belongs in both words stands in one.
+// NotSupported listing numbers and names of what this build cannot read; Corruption when
+// a flag that belongs in both words stands in one.
 Status CheckReaderFlags(const lance::table::Manifest& manifest);
 // NotSupported listing what this build cannot write.
 Status CheckWriterFlags(const lance::table::Manifest& manifest);
 
-// Sets both words of `manifest` from its content, `fragments`, and the sticky flags of `previous`
-// (null: a new table). `stable_row_ids`: wanted for a new table.
+// Sets both words of `manifest` from its content, `fragments`, and the sticky flags of
+// `previous` (null: a new table). `stable_row_ids`: wanted for a new table.
 void RecomputeFlags(lance::table::Manifest* manifest, const FragmentTraits& fragments,
                     bool has_covering_index, const lance::table::Manifest* previous,
                     bool stable_row_ids);

@@ -55,9 +55,9 @@ bool ScanDataFile(std::span<const uint8_t> bytes, FragmentSummary* summary) {
     uint32_t field, type;
     if (!reader.ReadTag(&field, &type)) return false;
     if (field == kFileSizeBytes && type == WireReader::kVarint) {
-      uint64_t bytes;
-      if (!reader.ReadVarint(&bytes)) return false;
-      summary->file_bytes += bytes;
+      uint64_t size_bytes;
+      if (!reader.ReadVarint(&size_bytes)) return false;
+      summary->file_bytes += size_bytes;
       continue;
     }
     if (field == kFileBaseId) summary->has_base_path = true;
@@ -105,8 +105,8 @@ bool Scan(std::span<const uint8_t> message, FragmentSummary* summary) {
       return false;  // a known field with another wire type
     }
   }
-  // Row offsets and fragment ids share one 64-bit address, 32 bits each. The largest id marks
-  // deleted rows.
+  // Row offsets and fragment ids share one 64-bit address, 32 bits each. The largest id
+  // marks deleted rows.
   constexpr uint64_t kMax = std::numeric_limits<uint32_t>::max();
   if (summary->id >= kMax || physical_rows > kMax) return false;
   summary->physical_rows = static_cast<int64_t>(physical_rows);
@@ -159,8 +159,8 @@ Result<std::shared_ptr<const FragmentList>> FragmentList::Make(
   for (size_t i = 0; i < list->summaries_.size(); ++i) {
     const FragmentSummary& s = list->summaries_[i];
     if (i > 0 && s.id <= list->summaries_[i - 1].id) {
-      return Corruption("fragment ids of the manifest are not ascending: ", s.id, " follows ",
-                        list->summaries_[i - 1].id);
+      return Corruption("fragment ids of the manifest are not ascending: ", s.id,
+                        " follows ", list->summaries_[i - 1].id);
     }
     list->physical_rows_ += s.physical_rows;  // at most 2^31 * 2^32
     list->deleted_rows_ += s.deleted_rows;
@@ -208,8 +208,9 @@ const std::shared_ptr<FragmentState>& FragmentList::shared_state(int index) cons
 }
 
 int FragmentList::Find(uint64_t id) const {
-  auto it = std::lower_bound(summaries_.begin(), summaries_.end(), id,
-                             [](const FragmentSummary& s, uint64_t v) { return s.id < v; });
+  auto it =
+      std::lower_bound(summaries_.begin(), summaries_.end(), id,
+                       [](const FragmentSummary& s, uint64_t v) { return s.id < v; });
   if (it == summaries_.end() || it->id != id) return -1;
   return static_cast<int>(it - summaries_.begin());
 }

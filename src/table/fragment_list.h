@@ -1,7 +1,9 @@
-// The fragments of one snapshot: a summary of each, parsed eagerly, and the message, on demand.
+// The fragments of one snapshot: a summary of each, parsed eagerly, and the message, on
+// demand.
 //
-// A table of thousands of fragments is opened and appended to without building a message per
-// fragment: the bytes of a manifest stay as they are, and the next manifest copies them.
+// A table of thousands of fragments is opened and appended to without building a message
+// per fragment: the bytes of a manifest stay as they are, and the next manifest copies
+// them.
 #pragma once
 
 #include <atomic>
@@ -30,10 +32,11 @@ struct FragmentSummary {
   int64_t physical_rows = 0;  // 0 in manifests of old writers: unknown
   int64_t deleted_rows = 0;   // as the manifest says; 0 may mean unknown
   uint32_t num_files = 0;
-  uint64_t file_bytes = 0;    // of its data files, as far as the manifest says
+  uint64_t file_bytes = 0;  // of its data files, as far as the manifest says
   bool has_deletion_file = false;
   bool has_inline_row_ids = false;
-  bool has_spilled_lineage = false;  // any of the three markers of a sequence in a data file
+  bool has_spilled_lineage =
+      false;  // any of the three markers of a sequence in a data file
   bool has_spilled_row_ids = false;
   bool has_base_path = false;  // some file lies under another base path
   // The serialized message within FragmentList::bytes().
@@ -59,8 +62,8 @@ struct FragmentTraits {
 // Corruption when the bytes are not a fragment. `offset` is left alone.
 Result<FragmentSummary> SummarizeFragment(std::span<const uint8_t> message);
 
-// One fragment together with what was loaded for it; shared by all snapshots that hold the very
-// same fragment. Thread-safe.
+// One fragment together with what was loaded for it; shared by all snapshots that hold
+// the very same fragment. Thread-safe.
 class FragmentState {
  public:
   explicit FragmentState(std::string serialized);
@@ -73,12 +76,12 @@ class FragmentState {
   // Identifies this object in caches for the life of the process.
   uint64_t serial() const { return serial_; }
 
-  // Slots for values that the dataset loads on demand. The reader is held weakly: the runtime's
-  // cache owns it, so that memory stays bounded.
+  // Slots for values that the dataset loads on demand. The reader is held weakly: the
+  // runtime's cache owns it, so that memory stays bounded.
   std::mutex mutex;
-  std::shared_ptr<const DeletionVector> deletions;     // guarded by mutex
-  bool deletions_loaded = false;                       // guarded by mutex
-  std::weak_ptr<const FragmentReader> reader;          // guarded by mutex
+  std::shared_ptr<const DeletionVector> deletions;  // guarded by mutex
+  bool deletions_loaded = false;                    // guarded by mutex
+  std::weak_ptr<const FragmentReader> reader;       // guarded by mutex
 
  private:
   void Parse() const;
@@ -92,7 +95,8 @@ class FragmentState {
 // Immutable; thread-safe. Sorted by id, ids unique.
 class FragmentList {
  public:
-  // `summaries` refer to `bytes` by offset. Corruption when ids are not strictly ascending.
+  // `summaries` refer to `bytes` by offset. Corruption when ids are not strictly
+  // ascending.
   static Result<std::shared_ptr<const FragmentList>> Make(
       std::shared_ptr<const std::string> bytes, std::vector<FragmentSummary> summaries,
       const FragmentList* previous = nullptr);
@@ -123,11 +127,13 @@ class FragmentList {
   int64_t physical_rows_ = 0;
   int64_t deleted_rows_ = 0;
   FragmentTraits traits_;
-  // Built on first use; states of `previous` snapshots are taken over where bytes are equal.
+  // Built on first use; states of `previous` snapshots are taken over where bytes are
+  // equal.
   mutable std::once_flag states_once_;
   mutable std::vector<std::shared_ptr<FragmentState>> states_;
   mutable std::atomic<bool> states_built_{false};
-  std::vector<std::shared_ptr<FragmentState>> inherited_;  // parallel to summaries_, or empty
+  std::vector<std::shared_ptr<FragmentState>>
+      inherited_;  // parallel to summaries_, or empty
 };
 
 }  // namespace glaive::table

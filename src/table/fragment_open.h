@@ -17,6 +17,7 @@ Result<std::shared_ptr<const DeletionVector>> LoadDeletions(const TableEnv& env,
 
 // Kept by the runtime's cache, found through `state`.
 Result<std::shared_ptr<const FragmentReader>> OpenFragmentReader(
-    const TableEnv& env, const std::shared_ptr<FragmentState>& state, int64_t physical_rows);
+    const TableEnv& env, const std::shared_ptr<FragmentState>& state,
+    int64_t physical_rows);
 
 }  // namespace glaive::table

@@ -1,16 +1,16 @@
 #include "table/fragment_reader.h"
 
-#include <arrow/array.h>
-#include <arrow/buffer_builder.h>
-#include <arrow/record_batch.h>
-#include <arrow/type.h>
-
 #include <algorithm>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
+
+#include <arrow/array.h>
+#include <arrow/buffer_builder.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
 
 #include "format/table.pb.h"
 #include "io/object_store.h"
@@ -73,20 +73,23 @@ Result<std::optional<file::Field>> Restrict(const file::Field& field,
 
 Result<ArrayPtr> Nulls(const file::Field& field, int64_t rows) {
   if (!field.nullable) {
-    return Corruption("column '", field.name, "' is not nullable, but no data file holds it");
+    return Corruption("column '", field.name,
+                      "' is not nullable, but no data file holds it");
   }
   return arrow::MakeArrayOfNull(field.type, rows);
 }
 
-// One struct out of arrays that each hold some of its members; all agree on where it is null.
-Result<ArrayPtr> MergeStructs(const file::Field& field, const std::vector<ArrayPtr>& parts,
-                              int64_t rows) {
+// One struct out of arrays that each hold some of its members; all agree on where it is
+// null.
+Result<ArrayPtr> MergeStructs(const file::Field& field,
+                              const std::vector<ArrayPtr>& parts, int64_t rows) {
   arrow::ArrayVector children;
   for (const file::Field& child : field.children) {
     std::vector<ArrayPtr> holders;
     for (const ArrayPtr& part : parts) {
       const auto& holder = static_cast<const arrow::StructArray&>(*part);
-      // field() applies the offset of the parent, but not its validity, which is taken over below.
+      // field() applies the offset of the parent, but not its validity, which is taken
+      // over below.
       if (int i = holder.struct_type()->GetFieldIndex(child.name); i >= 0) {
         holders.push_back(holder.field(i));
       }
@@ -99,7 +102,8 @@ Result<ArrayPtr> MergeStructs(const file::Field& field, const std::vector<ArrayP
     } else if (child.logical_type == "struct") {
       GLAIVE_ASSIGN_OR_RETURN(merged, MergeStructs(child, holders, rows));
     } else {
-      return Corruption("several data files of one fragment hold column '", child.name, "'");
+      return Corruption("several data files of one fragment hold column '", child.name,
+                        "'");
     }
     children.push_back(std::move(merged));
   }
@@ -120,14 +124,16 @@ Result<ArrayPtr> MergeStructs(const file::Field& field, const std::vector<ArrayP
 
 class FragmentReaderImpl final : public FragmentReader {
  public:
-  FragmentReaderImpl(TableEnv env, std::shared_ptr<FragmentState> state, int64_t physical_rows,
+  FragmentReaderImpl(TableEnv env, std::shared_ptr<FragmentState> state,
+                     int64_t physical_rows,
                      std::shared_ptr<const DeletionVector> deletions)
       : env_(std::move(env)),
         state_(std::move(state)),
         physical_rows_(physical_rows),
         deletions_(std::move(deletions)) {}
 
-  // Reads the field tables of the data files; the files themselves are opened when needed.
+  // Reads the field tables of the data files; the files themselves are opened when
+  // needed.
   Status Init() {
     const auto& message = state_->message();
     files_.resize(static_cast<size_t>(message.files_size()));
@@ -139,7 +145,8 @@ class FragmentReaderImpl final : public FragmentReader {
                           " fields but ", file.column_indices_size(), " columns");
       }
       for (int k = 0; k < file.fields_size(); ++k) {
-        // Negative field ids: tombstones and row lineage; negative columns: no column of its own.
+        // Negative field ids: tombstones and row lineage; negative columns: no column of
+        // its own.
         const int32_t field = file.fields(k);
         if (file.column_indices(k) < 0) continue;
         if (field == kRowIdField) {
@@ -209,9 +216,10 @@ class FragmentReaderImpl final : public FragmentReader {
 
   Result<BatchPtr> ReadRange(const FragmentProjection& projection, int64_t start,
                              int64_t count) const override {
-    if (start < 0 || count < 0 || start > physical_rows_ || count > physical_rows_ - start) {
-      return InvalidInput("rows [", start, ", ", start, " + ", count, ") of fragment ", id(),
-                          ", which has ", physical_rows_);
+    if (start < 0 || count < 0 || start > physical_rows_ ||
+        count > physical_rows_ - start) {
+      return InvalidInput("rows [", start, ", ", start, " + ", count, ") of fragment ",
+                          id(), ", which has ", physical_rows_);
     }
     return Read(projection, count,
                 [&](const file::FileReader& reader, const file::Projection& part) {
@@ -280,8 +288,9 @@ class FragmentReaderImpl final : public FragmentReader {
       const auto& file = state_->message().files(index);
       GLAIVE_ASSIGN_OR_RETURN(auto reader, OpenDataFile(env_, file));
       if (reader->num_rows() != physical_rows_) {
-        return Corruption("data file ", file.path(), " of table ", env_.store->root(), " has ",
-                          reader->num_rows(), " rows, the manifest says ", physical_rows_);
+        return Corruption("data file ", file.path(), " of table ", env_.store->root(),
+                          " has ", reader->num_rows(), " rows, the manifest says ",
+                          physical_rows_);
       }
       slot.reader = std::move(reader);
     }
@@ -351,10 +360,13 @@ class FragmentReaderImpl final : public FragmentReader {
       projection.schema = file::Schema({std::move(field)});
       projection.columns[kRowIdField] = files_[f].row_id_column;
       GLAIVE_ASSIGN_OR_RETURN(auto reader, File(static_cast<int>(f)));
-      GLAIVE_ASSIGN_OR_RETURN(auto batch, reader->ReadRange(projection, 0, physical_rows_));
-      if (batch->num_columns() != 1 || batch->column(0)->type_id() != arrow::Type::UINT64 ||
+      GLAIVE_ASSIGN_OR_RETURN(auto batch,
+                              reader->ReadRange(projection, 0, physical_rows_));
+      if (batch->num_columns() != 1 ||
+          batch->column(0)->type_id() != arrow::Type::UINT64 ||
           batch->column(0)->null_count() != 0) {
-        return Corruption("the row id column of fragment ", id(), " is not of type uint64");
+        return Corruption("the row id column of fragment ", id(),
+                          " is not of type uint64");
       }
       const auto& values = static_cast<const arrow::UInt64Array&>(*batch->column(0));
       row_ids_.assign(values.raw_values(), values.raw_values() + values.length());
@@ -392,17 +404,19 @@ Result<std::shared_ptr<const DeletionVector>> LoadDeletions(const TableEnv& env,
 }
 
 Result<std::shared_ptr<const FragmentReader>> OpenFragmentReader(
-    const TableEnv& env, const std::shared_ptr<FragmentState>& state, int64_t physical_rows) {
+    const TableEnv& env, const std::shared_ptr<FragmentState>& state,
+    int64_t physical_rows) {
   {
     std::lock_guard lock(state->mutex);
     if (auto reader = state->reader.lock()) return reader;
   }
   GLAIVE_ASSIGN_OR_RETURN(auto deletions, LoadDeletions(env, *state, physical_rows));
-  auto reader =
-      std::make_shared<FragmentReaderImpl>(env, state, physical_rows, std::move(deletions));
+  auto reader = std::make_shared<FragmentReaderImpl>(env, state, physical_rows,
+                                                     std::move(deletions));
   GLAIVE_RETURN_NOT_OK(reader->Init());
   std::shared_ptr<const FragmentReader> result = reader;
-  const auto bytes = kReaderOverheadBytes + static_cast<int64_t>(state->serialized().size()) * 4;
+  const auto bytes =
+      kReaderOverheadBytes + static_cast<int64_t>(state->serialized().size()) * 4;
   env.runtime->cache().Put("fragment:" + std::to_string(state->serial()), result, bytes);
   std::lock_guard lock(state->mutex);
   state->reader = result;

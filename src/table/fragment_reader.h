@@ -1,12 +1,13 @@
-// Reads the rows of one fragment: its data files zipped, missing columns filled with nulls.
+// Reads the rows of one fragment: its data files zipped, missing columns filled with
+// nulls.
 #pragma once
-
-#include <arrow/type_fwd.h>
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
+
+#include <arrow/type_fwd.h>
 
 #include "base/status.h"
 #include "file/file_reader.h"
@@ -24,8 +25,8 @@ struct FragmentProjection {
   };
   std::vector<FilePart> parts;
 
-  // Where each top-level column of `schema` comes from: columns of the parts' batches. None: all
-  // null. Several: members of one struct that lie in different files.
+  // Where each top-level column of `schema` comes from: columns of the parts' batches.
+  // None: all null. Several: members of one struct that lie in different files.
   struct Source {
     int part = 0;
     int column = 0;
@@ -53,13 +54,15 @@ class FragmentReader {
 
   virtual Result<FragmentProjection> Bind(const file::Schema& schema) const = 0;
   // All physical rows of [start, start + count), deleted ones included.
-  virtual Result<std::shared_ptr<arrow::RecordBatch>> ReadRange(const FragmentProjection& projection,
-                                                                int64_t start, int64_t count) const = 0;
+  virtual Result<std::shared_ptr<arrow::RecordBatch>> ReadRange(
+      const FragmentProjection& projection, int64_t start, int64_t count) const = 0;
   // Physical offsets in any order.
-  virtual Result<std::shared_ptr<arrow::RecordBatch>> Take(const FragmentProjection& projection,
-                                                           std::span<const int64_t> offsets) const = 0;
-  // Offsets at which a scan should cut its ranges: page starts of the widest column, and the end.
-  virtual Result<std::vector<int64_t>> ScanBoundaries(const FragmentProjection& projection) const = 0;
+  virtual Result<std::shared_ptr<arrow::RecordBatch>> Take(
+      const FragmentProjection& projection, std::span<const int64_t> offsets) const = 0;
+  // Offsets at which a scan should cut its ranges: page starts of the widest column, and
+  // the end.
+  virtual Result<std::vector<int64_t>> ScanBoundaries(
+      const FragmentProjection& projection) const = 0;
   virtual int64_t EstimateRowBytes(const FragmentProjection& projection) const = 0;
 };
 

@@ -36,11 +36,11 @@ void AppendLittleEndian(std::string* out, T value) {
 }
 
 // A section is a u32 length and that many bytes, all before the manifest message.
-Result<std::string_view> ReadSection(std::string_view file, uint64_t offset, uint64_t limit,
-                                     const char* what) {
+Result<std::string_view> ReadSection(std::string_view file, uint64_t offset,
+                                     uint64_t limit, const char* what) {
   if (offset > limit || limit - offset < 4) {
-    return Corruption("the ", what, " section lies outside the manifest file (offset ", offset,
-                      ")");
+    return Corruption("the ", what, " section lies outside the manifest file (offset ",
+                      offset, ")");
   }
   uint32_t length =
       LoadLittleEndian<uint32_t>(reinterpret_cast<const uint8_t*>(file.data()) + offset);
@@ -72,11 +72,13 @@ Result<ManifestFile> ParseManifest(std::shared_ptr<const std::string> bytes) {
   }
   const auto position = LoadLittleEndian<uint64_t>(data + size - kFooterBytes);
   if (position > size - kFooterBytes - 4) {
-    return Corruption("the manifest message lies outside its file (offset ", position, ")");
+    return Corruption("the manifest message lies outside its file (offset ", position,
+                      ")");
   }
   const uint32_t length = LoadLittleEndian<uint32_t>(data + position);
   if (length != size - position - 4 - kFooterBytes) {
-    return Corruption("the manifest message has ", length, " bytes, its file has room for ",
+    return Corruption("the manifest message has ", length,
+                      " bytes, its file has room for ",
                       size - position - 4 - kFooterBytes);
   }
 
@@ -111,8 +113,9 @@ Result<ManifestFile> ParseManifest(std::shared_ptr<const std::string> bytes) {
     return Corruption("the manifest does not decode");
   }
   // Writers keep the list sorted, but readers need not insist on it.
-  std::sort(result.fragments.begin(), result.fragments.end(),
-            [](const FragmentSummary& a, const FragmentSummary& b) { return a.id < b.id; });
+  std::sort(
+      result.fragments.begin(), result.fragments.end(),
+      [](const FragmentSummary& a, const FragmentSummary& b) { return a.id < b.id; });
 
   result.bytes = std::move(bytes);
   std::string_view file(*result.bytes);
@@ -123,9 +126,9 @@ Result<ManifestFile> ParseManifest(std::shared_ptr<const std::string> bytes) {
   }
   // The number 23 is newer; a writer that sets both means 23.
   if (result.header->has_transaction_section_v14()) {
-    GLAIVE_ASSIGN_OR_RETURN(
-        result.transaction_section,
-        ReadSection(file, result.header->transaction_section_v14(), position, "transaction"));
+    GLAIVE_ASSIGN_OR_RETURN(result.transaction_section,
+                            ReadSection(file, result.header->transaction_section_v14(),
+                                        position, "transaction"));
   } else if (result.header->has_transaction_section()) {
     GLAIVE_ASSIGN_OR_RETURN(
         result.transaction_section,
@@ -164,7 +167,8 @@ Result<std::string> SerializeManifest(const ManifestParts& parts,
 
   const uint64_t position = out.size();
   AppendLittleEndian(&out, uint32_t{0});
-  if (!header.AppendToString(&out)) return InternalError("the manifest does not serialize");
+  if (!header.AppendToString(&out))
+    return InternalError("the manifest does not serialize");
   for (size_t i = 0; i < parts.fragments.size(); ++i) {
     std::string_view fragment = parts.fragments[i];
     AppendVarint(&out, kFragmentsTag);

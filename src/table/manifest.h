@@ -1,4 +1,5 @@
-// The manifest file of one version: framing, sections, and the message without its fragments.
+// The manifest file of one version: framing, sections, and the message without its
+// fragments.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ class Transaction;
 
 namespace glaive::table {
 
-// A parsed manifest file. `header` is the message without `fragments`, which stay serialized in
-// `bytes` and are described by `fragments`.
+// A parsed manifest file. `header` is the message without `fragments`, which stay
+// serialized in `bytes` and are described by `fragments`.
 struct ManifestFile {
   ManifestFile();
   ManifestFile(ManifestFile&&) noexcept;
@@ -37,20 +38,21 @@ struct ManifestFile {
   std::optional<std::string_view> transaction_section;
 };
 
-// Parses untrusted bytes: Corruption when framing, messages or the order of fragments are broken.
+// Parses untrusted bytes: Corruption when framing, messages or the order of fragments are
+// broken.
 Result<ManifestFile> ParseManifest(std::shared_ptr<const std::string> bytes);
-
 
 // What a new manifest file is made of. Fragments in ascending order of id.
 struct ManifestParts {
-  const lance::table::Manifest* header = nullptr;  // section offsets are set by the writer
-  std::vector<std::string_view> fragments;         // serialized messages
-  std::string_view index_section;                  // empty: none
-  std::string_view transaction;                    // serialized Transaction
+  const lance::table::Manifest* header =
+      nullptr;                              // section offsets are set by the writer
+  std::vector<std::string_view> fragments;  // serialized messages
+  std::string_view index_section;           // empty: none
+  std::string_view transaction;             // serialized Transaction
 };
 
-// The bytes of the file. `summaries` describes parts.fragments one by one; their offsets are set
-// to places in the result. InvalidInput when the file would pass 4 GiB.
+// The bytes of the file. `summaries` describes parts.fragments one by one; their offsets
+// are set to places in the result. InvalidInput when the file would pass 4 GiB.
 Result<std::string> SerializeManifest(const ManifestParts& parts,
                                       std::span<FragmentSummary> summaries);
 

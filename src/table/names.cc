@@ -1,6 +1,5 @@
 #include "table/names.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <array>
@@ -8,6 +7,8 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+
+#include <sys/random.h>
 
 #include "format/table.pb.h"
 
@@ -30,7 +31,8 @@ void FillRandom(uint8_t* out, size_t size) {
     }
   }
   if (done < size) {
-    // A kernel without getrandom: clock, process and address are still unique enough for names.
+    // A kernel without getrandom: clock, process and address are still unique enough for
+    // names.
     uint64_t state = static_cast<uint64_t>(
         std::chrono::steady_clock::now().time_since_epoch().count());
     state ^= static_cast<uint64_t>(getpid()) << 40;
@@ -55,8 +57,10 @@ std::optional<uint64_t> ParseU64(std::string_view text) {
 
 std::string ManifestPath(uint64_t version, NamingScheme scheme) {
   std::string path = std::string(kVersionsDir) + "/";
-  if (version & kDetachedBit) return path + "d" + std::to_string(version) + kManifestSuffix;
-  if (scheme == NamingScheme::kV1) return path + std::to_string(version) + kManifestSuffix;
+  if (version & kDetachedBit)
+    return path + "d" + std::to_string(version) + kManifestSuffix;
+  if (scheme == NamingScheme::kV1)
+    return path + std::to_string(version) + kManifestSuffix;
   std::string digits = std::to_string(std::numeric_limits<uint64_t>::max() - version);
   path.append(20 - digits.size(), '0');
   return path + digits + kManifestSuffix;
@@ -64,7 +68,8 @@ std::string ManifestPath(uint64_t version, NamingScheme scheme) {
 
 std::optional<ManifestName> ParseManifestName(std::string_view name) {
   constexpr std::string_view kSuffix = kManifestSuffix;
-  if (name.size() <= kSuffix.size() || name.substr(name.size() - kSuffix.size()) != kSuffix) {
+  if (name.size() <= kSuffix.size() ||
+      name.substr(name.size() - kSuffix.size()) != kSuffix) {
     return std::nullopt;
   }
   ManifestName result;
@@ -152,7 +157,8 @@ std::string TransactionPath(std::string_view file_name) {
   return path;
 }
 
-std::string DeletionFilePath(uint64_t fragment_id, const lance::table::DeletionFile& file) {
+std::string DeletionFilePath(uint64_t fragment_id,
+                             const lance::table::DeletionFile& file) {
   return std::string(kDeletionsDir) + "/" + std::to_string(fragment_id) + "-" +
          std::to_string(file.read_version()) + "-" + std::to_string(file.id()) +
          (file.file_type() == lance::table::DeletionFile::BITMAP ? ".bin" : ".arrow");

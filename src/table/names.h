@@ -35,8 +35,8 @@ struct ManifestName {
 
 // "_versions/....manifest" of a version.
 std::string ManifestPath(uint64_t version, NamingScheme scheme);
-// Of a file name without directory. Nullopt for anything that is not a manifest (staging files,
-// hints, names that do not parse).
+// Of a file name without directory. Nullopt for anything that is not a manifest (staging
+// files, hints, names that do not parse).
 std::optional<ManifestName> ParseManifestName(std::string_view name);
 
 // 16 random bytes with the version and variant bits of a UUIDv4.
@@ -51,6 +51,7 @@ std::string NewDataFileName();
 std::string DataFilePath(std::string_view name);
 std::string TransactionFileName(uint64_t read_version, std::string_view uuid);
 std::string TransactionPath(std::string_view file_name);
-std::string DeletionFilePath(uint64_t fragment_id, const lance::table::DeletionFile& file);
+std::string DeletionFilePath(uint64_t fragment_id,
+                             const lance::table::DeletionFile& file);
 
 }  // namespace glaive::table

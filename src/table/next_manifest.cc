@@ -42,7 +42,10 @@ class Builder {
  public:
   Builder(const Snapshot* current, const Transaction& transaction,
           const NextManifestOptions& options, const Snapshot* restored)
-      : current_(current), transaction_(transaction), options_(options), restored_(restored) {}
+      : current_(current),
+        transaction_(transaction),
+        options_(options),
+        restored_(restored) {}
 
   Result<NextManifest> Build() {
     GLAIVE_RETURN_NOT_OK(StartHeader());
@@ -72,8 +75,7 @@ class Builder {
     header().set_version(version_);
     header().set_version_aux_data(0);
     header().set_tag(transaction_.tag());
-    header().set_transaction_file(
-        TransactionFileNameOf(transaction_));
+    header().set_transaction_file(TransactionFileNameOf(transaction_));
     if (current_ != nullptr) {
       // Never handed out twice, whatever the restored version knew.
       if (current_->header->has_max_fragment_id()) {
@@ -132,7 +134,8 @@ class Builder {
         KeepAll(current_);
         return ApplyCreateIndex();
       default:
-        return NotSupported("committing a transaction of kind ", OperationName(transaction_));
+        return NotSupported("committing a transaction of kind ",
+                            OperationName(transaction_));
     }
   }
 
@@ -152,7 +155,8 @@ class Builder {
     const std::string& bytes = next_.owned.back();
     GLAIVE_ASSIGN_OR_RETURN(
         FragmentSummary summary,
-        SummarizeFragment({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
+        SummarizeFragment(
+            {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
     next_.serialized.push_back(bytes);
     next_.summaries.push_back(summary);
     return Status::OK();
@@ -162,7 +166,8 @@ class Builder {
   Status AddNew(const Fragments& fragments) {
     for (const DataFragment& incoming : fragments) {
       DataFragment fragment = incoming;
-      uint64_t id = header().has_max_fragment_id() ? uint64_t{header().max_fragment_id()} + 1 : 0;
+      uint64_t id =
+          header().has_max_fragment_id() ? uint64_t{header().max_fragment_id()} + 1 : 0;
       if (id >= std::numeric_limits<uint32_t>::max()) {
         return InvalidInput("the table has used up its fragment ids");
       }
@@ -180,7 +185,8 @@ class Builder {
         }
         fragment.set_inline_row_ids(EncodeRowIdRange(first, first + rows));
         header().set_next_row_id(first + rows);
-        const std::string versions = EncodeRowVersions(static_cast<int64_t>(rows), version_);
+        const std::string versions =
+            EncodeRowVersions(static_cast<int64_t>(rows), version_);
         fragment.set_inline_last_updated_at_versions(versions);
         fragment.set_inline_created_at_versions(versions);
       }
@@ -275,7 +281,8 @@ class Builder {
     ApplyUpdateMap(update.table_metadata_updates(), header().mutable_table_metadata());
     if (update.has_schema_metadata_updates()) {
       next_.schema_changed = true;
-      ApplyUpdateMap(update.schema_metadata_updates(), header().mutable_schema_metadata());
+      ApplyUpdateMap(update.schema_metadata_updates(),
+                     header().mutable_schema_metadata());
     }
     for (const auto& [id, map] : update.field_metadata_updates()) {
       next_.schema_changed = true;
@@ -304,10 +311,12 @@ class Builder {
       gone.insert(index.uuid().uuid());
     }
     auto* indices = section.mutable_indices();
-    indices->erase(std::remove_if(indices->begin(), indices->end(),
-                                  [&](const auto& i) { return gone.count(i.uuid().uuid()) > 0; }),
-                   indices->end());
-    for (const auto& index : transaction_.create_index().new_indices()) *indices->Add() = index;
+    indices->erase(
+        std::remove_if(indices->begin(), indices->end(),
+                       [&](const auto& i) { return gone.count(i.uuid().uuid()) > 0; }),
+        indices->end());
+    for (const auto& index : transaction_.create_index().new_indices())
+      *indices->Add() = index;
     next_.index_section.reset();
     if (!indices->empty()) {
       next_.index_section =
@@ -325,8 +334,9 @@ class Builder {
     }
     lance::table::IndexSection section;
     if (!section.ParseFromString(*next_.index_section)) return true;
-    return std::any_of(section.indices().begin(), section.indices().end(),
-                       [](const auto& index) { return index.covering_fields_size() > 0; });
+    return std::any_of(
+        section.indices().begin(), section.indices().end(),
+        [](const auto& index) { return index.covering_fields_size() > 0; });
   }
 
   void Finish() {
@@ -361,7 +371,8 @@ NextManifest::NextManifest() = default;
 NextManifest::NextManifest(NextManifest&&) noexcept = default;
 NextManifest::~NextManifest() = default;
 
-Result<NextManifest> BuildNextManifest(const Snapshot* current, const Transaction& transaction,
+Result<NextManifest> BuildNextManifest(const Snapshot* current,
+                                       const Transaction& transaction,
                                        const NextManifestOptions& options,
                                        const Snapshot* restored) {
   return Builder(current, transaction, options, restored).Build();

@@ -28,8 +28,8 @@ struct NextManifest {
   ~NextManifest();
 
   std::unique_ptr<lance::table::Manifest> header;  // without fragments
-  // One entry per fragment, ascending by id. `serialized` views point into the current snapshot or
-  // into `owned`.
+  // One entry per fragment, ascending by id. `serialized` views point into the current
+  // snapshot or into `owned`.
   std::vector<std::string_view> serialized;
   std::vector<FragmentSummary> summaries;
   std::deque<std::string> owned;
@@ -38,8 +38,8 @@ struct NextManifest {
   file::FileVersion file_version = file::kDefaultFileVersion;
 };
 
-// `current` is null for a new table. `restored` is the snapshot that a Restore brings back.
-// NotSupported for operations that this build cannot commit.
+// `current` is null for a new table. `restored` is the snapshot that a Restore brings
+// back. NotSupported for operations that this build cannot commit.
 Result<NextManifest> BuildNextManifest(const Snapshot* current,
                                        const lance::table::Transaction& transaction,
                                        const NextManifestOptions& options,

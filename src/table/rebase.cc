@@ -38,8 +38,8 @@ bool SameDeletions(const DataFragment& a, const DataFragment& b) {
 
 }  // namespace
 
-Result<bool> RebaseDelete(const TableEnv& env, const DeletedRows& rows, const Snapshot& read,
-                          const Snapshot& newest, bool merge,
+Result<bool> RebaseDelete(const TableEnv& env, const DeletedRows& rows,
+                          const Snapshot& read, const Snapshot& newest, bool merge,
                           lance::table::Transaction* transaction) {
   auto* operation = transaction->mutable_delete_();
   auto* updated = operation->mutable_updated_fragments();
@@ -56,7 +56,8 @@ Result<bool> RebaseDelete(const TableEnv& env, const DeletedRows& rows, const Sn
     GLAIVE_RETURN_NOT_OK(now_state.status());
     const DataFragment& current = now_state.message();
     if (SameDeletions(then_state.message(), current)) {
-      // Nobody else deleted here. Take over what else became of the fragment (a dropped column).
+      // Nobody else deleted here. Take over what else became of the fragment (a dropped
+      // column).
       auto ours = std::find_if(updated->begin(), updated->end(),
                                [id](const auto& f) { return f.id() == id; });
       if (ours == updated->end()) {
@@ -70,14 +71,17 @@ Result<bool> RebaseDelete(const TableEnv& env, const DeletedRows& rows, const Sn
     }
     if (!merge || !SameFiles(then_state.message(), current)) return false;
     const int64_t physical_rows = newest.fragments->summary(now).physical_rows;
-    GLAIVE_ASSIGN_OR_RETURN(auto theirs, ReadDeletionFile(*env.store, current, physical_rows));
+    GLAIVE_ASSIGN_OR_RETURN(auto theirs,
+                            ReadDeletionFile(*env.store, current, physical_rows));
     if (!theirs || theirs->Intersects(offsets)) return false;
-    // Rows that were deleted before we looked are in theirs, unless somebody restored them.
+    // Rows that were deleted before we looked are in theirs, unless somebody restored
+    // them.
     auto both = theirs->Union(offsets);
     merged = true;
     for (const DataFragment& fragment : *updated) {
       if (fragment.id() != id) continue;
-      // Written by us for the older version and never published: best effort to leave no litter.
+      // Written by us for the older version and never published: best effort to leave no
+      // litter.
       Status ignored = env.store->Delete(DeletionFilePath(id, fragment.deletion_file()));
       static_cast<void>(ignored.ok());
     }

@@ -19,8 +19,9 @@ class RowIdIndexImpl final : public RowIdIndex {
   explicit RowIdIndexImpl(std::vector<Entry> entries) : entries_(std::move(entries)) {}
 
   std::optional<RowAddress> Find(uint64_t row_id) const override {
-    auto it = std::upper_bound(entries_.begin(), entries_.end(), row_id,
-                               [](uint64_t id, const Entry& e) { return id < e.first_id; });
+    auto it =
+        std::upper_bound(entries_.begin(), entries_.end(), row_id,
+                         [](uint64_t id, const Entry& e) { return id < e.first_id; });
     if (it == entries_.begin()) return std::nullopt;
     --it;
     if (row_id - it->first_id >= it->count) return std::nullopt;

@@ -35,11 +35,12 @@ class DeletionVector;
 // What the index needs of one fragment.
 struct RowIdSource {
   int64_t fragment_id = 0;
-  std::vector<RowIdRun> runs;  // ids by physical offset
+  std::vector<RowIdRun> runs;                       // ids by physical offset
   std::shared_ptr<const DeletionVector> deletions;  // null: none
 };
 
 // Corruption when two live rows have the same id.
-Result<std::shared_ptr<const RowIdIndex>> BuildRowIdIndex(std::span<const RowIdSource> sources);
+Result<std::shared_ptr<const RowIdIndex>> BuildRowIdIndex(
+    std::span<const RowIdSource> sources);
 
 }  // namespace glaive::table

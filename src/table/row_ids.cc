@@ -17,14 +17,16 @@ Status Broken(const char* why) {
 }
 
 template <typename T>
-Status AppendOffsets(uint64_t base, const std::string& bytes, std::vector<uint64_t>* out) {
+Status AppendOffsets(uint64_t base, const std::string& bytes,
+                     std::vector<uint64_t>* out) {
   if (bytes.size() % sizeof(T) != 0) return Broken("array length");
   const size_t count = bytes.size() / sizeof(T);
   out->reserve(out->size() + count);
   for (size_t i = 0; i < count; ++i) {
     T offset;
     std::memcpy(&offset, bytes.data() + i * sizeof(T), sizeof(T));
-    if (offset > std::numeric_limits<uint64_t>::max() - base) return Broken("array overflow");
+    if (offset > std::numeric_limits<uint64_t>::max() - base)
+      return Broken("array overflow");
     out->push_back(base + offset);
   }
   return Status::OK();
@@ -42,7 +44,8 @@ Result<std::vector<uint64_t>> DecodeArray(const EncodedU64Array& array) {
                                                    array.u32_array().offsets(), &values));
       break;
     case EncodedU64Array::kU64Array:
-      GLAIVE_RETURN_NOT_OK(AppendOffsets<uint64_t>(0, array.u64_array().values(), &values));
+      GLAIVE_RETURN_NOT_OK(
+          AppendOffsets<uint64_t>(0, array.u64_array().values(), &values));
       break;
     case EncodedU64Array::ARRAY_NOT_SET:
       break;  // an empty array
@@ -91,7 +94,9 @@ Status AddBitmap(const U64Segment::RangeWithBitmap& segment, RunBuilder* runs) {
   const std::string& bits = segment.bitmap();
   if (slots > uint64_t{bits.size()} * 8) return Broken("bitmap length");
   uint64_t i = 0;
-  auto bit = [&bits](uint64_t k) { return (static_cast<uint8_t>(bits[k >> 3]) >> (k & 7)) & 1; };
+  auto bit = [&bits](uint64_t k) {
+    return (static_cast<uint8_t>(bits[k >> 3]) >> (k & 7)) & 1;
+  };
   while (i < slots) {
     while (i < slots && !bit(i)) ++i;
     const uint64_t start = i;
@@ -215,11 +220,13 @@ Result<std::vector<RowIdRun>> DecodeRowIdRuns(std::string_view serialized,
   for (const U64Segment& segment : sequence.segments()) {
     GLAIVE_RETURN_NOT_OK(AddSegment(segment, &runs));
   }
-  if (runs.total() != static_cast<uint64_t>(expected_rows)) return Broken("fewer ids than rows");
+  if (runs.total() != static_cast<uint64_t>(expected_rows))
+    return Broken("fewer ids than rows");
   return runs.Take();
 }
 
-Result<std::vector<uint64_t>> DecodeRowIds(std::string_view serialized, int64_t expected_rows) {
+Result<std::vector<uint64_t>> DecodeRowIds(std::string_view serialized,
+                                           int64_t expected_rows) {
   GLAIVE_ASSIGN_OR_RETURN(std::vector<RowIdRun> runs,
                           DecodeRowIdRuns(serialized, expected_rows));
   std::vector<uint64_t> ids(static_cast<size_t>(expected_rows));
@@ -275,7 +282,8 @@ Result<std::vector<RowVersionRun>> DecodeRowVersions(std::string_view serialized
     }
   }
   if (before != static_cast<uint64_t>(expected_rows)) {
-    return Corruption("a row version sequence covers ", before, " rows of ", expected_rows);
+    return Corruption("a row version sequence covers ", before, " rows of ",
+                      expected_rows);
   }
   return result;
 }

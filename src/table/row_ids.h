@@ -17,12 +17,13 @@ struct RowIdRun {
   uint64_t count = 0;
 };
 
-// The ids of a serialized RowIdSequence in order, neighbours merged. Corruption when it does not
-// decode or does not hold exactly `expected_rows` ids.
+// The ids of a serialized RowIdSequence in order, neighbours merged. Corruption when it
+// does not decode or does not hold exactly `expected_rows` ids.
 Result<std::vector<RowIdRun>> DecodeRowIdRuns(std::string_view serialized,
                                               int64_t expected_rows);
 // The k-th value is the id of physical offset k.
-Result<std::vector<uint64_t>> DecodeRowIds(std::string_view serialized, int64_t expected_rows);
+Result<std::vector<uint64_t>> DecodeRowIds(std::string_view serialized,
+                                           int64_t expected_rows);
 
 // Chooses the segment kind by size, as upstream does.
 std::string EncodeRowIds(std::span<const uint64_t> ids);

@@ -1,10 +1,10 @@
 #include "table/snapshot.h"
 
-#include <arrow/buffer.h>
-#include <arrow/type.h>
-
 #include <map>
 #include <vector>
+
+#include <arrow/buffer.h>
+#include <arrow/type.h>
 
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
@@ -45,8 +45,8 @@ Result<file::FileVersion> FileVersionOf(const ManifestFile& manifest) {
   return NotSupported("tables of the legacy data storage version 0.1");
 }
 
-// Manifests of old writers do not say how many rows a fragment has or lost: ask its files, and
-// complete the serialized message, so that the next commit keeps the answer.
+// Manifests of old writers do not say how many rows a fragment has or lost: ask its
+// files, and complete the serialized message, so that the next commit keeps the answer.
 Status FillRowCounts(const TableEnv& env, ManifestFile* manifest) {
   std::shared_ptr<std::string> bytes;
   for (FragmentSummary& summary : manifest->fragments) {
@@ -66,7 +66,8 @@ Status FillRowCounts(const TableEnv& env, ManifestFile* manifest) {
     if (no_deleted) {
       GLAIVE_ASSIGN_OR_RETURN(
           auto deletions,
-          ReadDeletionFile(*env.store, fragment, static_cast<int64_t>(fragment.physical_rows())));
+          ReadDeletionFile(*env.store, fragment,
+                           static_cast<int64_t>(fragment.physical_rows())));
       fragment.mutable_deletion_file()->set_num_deleted_rows(
           static_cast<uint64_t>(deletions->size()));
     }
@@ -111,8 +112,8 @@ std::shared_ptr<TableState> StateOf(const TableEnv& env) {
   const std::string key = StateKey(env);
   auto found = env.runtime->cache().Get<TableState>(key);
   if (found) return std::const_pointer_cast<TableState>(found);
-  // Two threads may both come here. The loser's state works as well: it only misses out on queueing
-  // with the other's writers.
+  // Two threads may both come here. The loser's state works as well: it only misses out
+  // on queueing with the other's writers.
   auto state = std::make_shared<TableState>();
   env.runtime->cache().Put(key, state, sizeof(TableState));
   return state;
@@ -120,7 +121,8 @@ std::shared_ptr<TableState> StateOf(const TableEnv& env) {
 
 void Publish(const TableEnv& env, TableState& state, SnapshotPtr snapshot,
              std::shared_ptr<const lance::table::Transaction> transaction) {
-  const int64_t bytes = snapshot->memory_bytes() + static_cast<int64_t>(sizeof(TableState));
+  const int64_t bytes =
+      snapshot->memory_bytes() + static_cast<int64_t>(sizeof(TableState));
   {
     std::lock_guard lock(state.mutex);
     if (transaction) {
@@ -141,11 +143,13 @@ Result<ManifestFile> LoadManifest(io::ObjectStore& store, VersionRef ref) {
       reinterpret_cast<const char*>(buffer->data()), static_cast<size_t>(buffer->size()));
   auto manifest = ParseManifest(std::move(bytes));
   if (!manifest.ok()) {
-    return WithContext(manifest.status(), "manifest " + path + " of table " + store.root());
+    return WithContext(manifest.status(),
+                       "manifest " + path + " of table " + store.root());
   }
   if (manifest->header->version() != ref.version) {
-    return Corruption("manifest ", path, " of table ", store.root(), " says it is version ",
-                      manifest->header->version(), ", its name says ", ref.version);
+    return Corruption("manifest ", path, " of table ", store.root(),
+                      " says it is version ", manifest->header->version(),
+                      ", its name says ", ref.version);
   }
   return manifest;
 }
@@ -161,7 +165,8 @@ Result<std::shared_ptr<const TableSchema>> MakeTableSchema(
   return result;
 }
 
-Result<ManifestIdentity> IdentifyManifest(io::ObjectStore& store, const std::string& path) {
+Result<ManifestIdentity> IdentifyManifest(io::ObjectStore& store,
+                                          const std::string& path) {
   GLAIVE_ASSIGN_OR_RETURN(auto info, store.Head(path));
   return ManifestIdentity{info.size_bytes, info.modified_us};
 }
@@ -172,10 +177,11 @@ Result<SnapshotPtr> LoadSnapshot(const TableEnv& env, VersionRef ref,
   snapshot->ref = ref;
   snapshot->path = ManifestPath(ref.version, ref.scheme);
   GLAIVE_ASSIGN_OR_RETURN(ManifestFile manifest, LoadManifest(*env.store, ref));
-  GLAIVE_ASSIGN_OR_RETURN(snapshot->identity, IdentifyManifest(*env.store, snapshot->path));
+  GLAIVE_ASSIGN_OR_RETURN(snapshot->identity,
+                          IdentifyManifest(*env.store, snapshot->path));
 
-  const std::string where = "table " + env.store->root() + ", version " +
-                            std::to_string(ref.version);
+  const std::string where =
+      "table " + env.store->root() + ", version " + std::to_string(ref.version);
   auto check = [&]() -> Status {
     GLAIVE_RETURN_NOT_OK(CheckReaderFlags(*manifest.header));
     GLAIVE_ASSIGN_OR_RETURN(snapshot->file_version, FileVersionOf(manifest));
@@ -189,7 +195,8 @@ Result<SnapshotPtr> LoadSnapshot(const TableEnv& env, VersionRef ref,
     if (traits.any_base_path) {
       return NotSupported("files under several base paths (a shallow clone or a branch)");
     }
-    const bool stable = (manifest.header->reader_feature_flags() & kFlagStableRowIds) != 0;
+    const bool stable =
+        (manifest.header->reader_feature_flags() & kFlagStableRowIds) != 0;
     if (stable && !traits.all_have_row_ids) {
       return Corruption("All fragments must have row ids");
     }
@@ -197,7 +204,8 @@ Result<SnapshotPtr> LoadSnapshot(const TableEnv& env, VersionRef ref,
   };
   if (Status status = check(); !status.ok()) return WithContext(status, where);
   if (manifest.index_section) {
-    snapshot->index_section = std::make_shared<const std::string>(*manifest.index_section);
+    snapshot->index_section =
+        std::make_shared<const std::string>(*manifest.index_section);
   }
   snapshot->header = std::move(manifest.header);
   return snapshot;

@@ -1,7 +1,6 @@
-// One version of a table in memory, and the process-wide state of the table it belongs to.
+// One version of a table in memory, and the process-wide state of the table it belongs
+// to.
 #pragma once
-
-#include <arrow/type_fwd.h>
 
 #include <cstdint>
 #include <deque>
@@ -10,6 +9,8 @@
 #include <optional>
 #include <string>
 #include <utility>
+
+#include <arrow/type_fwd.h>
 
 #include "base/status.h"
 #include "file/schema.h"
@@ -27,7 +28,8 @@ struct TableSchema {
   std::shared_ptr<arrow::Schema> arrow;
 };
 
-// Tells a manifest from another one that later took its name (a table dropped and made anew).
+// Tells a manifest from another one that later took its name (a table dropped and made
+// anew).
 struct ManifestIdentity {
   int64_t size_bytes = 0;
   int64_t modified_us = 0;
@@ -54,7 +56,8 @@ struct Snapshot {
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
-// What this process knows of one table; held by the runtime's cache under the store's root.
+// What this process knows of one table; held by the runtime's cache under the store's
+// root.
 struct TableState {
   // In-process writers queue here, so that they do not collide with each other.
   std::mutex commit_mutex;
@@ -62,7 +65,8 @@ struct TableState {
   std::mutex mutex;    // guards the members below
   SnapshotPtr newest;  // the newest version seen; to be checked before use
   // Transactions of the newest versions, so that rebasing need not read them back.
-  std::deque<std::pair<uint64_t, std::shared_ptr<const lance::table::Transaction>>> recent;
+  std::deque<std::pair<uint64_t, std::shared_ptr<const lance::table::Transaction>>>
+      recent;
 };
 std::shared_ptr<TableState> StateOf(const TableEnv& env);
 // Remembers `snapshot` (and the transaction that made it, if known).
@@ -77,10 +81,11 @@ Result<std::shared_ptr<const TableSchema>> MakeTableSchema(
 // NotFound when the manifest does not exist.
 Result<SnapshotPtr> LoadSnapshot(const TableEnv& env, VersionRef ref,
                                  const Snapshot* previous = nullptr);
-Result<ManifestIdentity> IdentifyManifest(io::ObjectStore& store, const std::string& path);
+Result<ManifestIdentity> IdentifyManifest(io::ObjectStore& store,
+                                          const std::string& path);
 
-// The newest version. Costs two look-ups when this process has seen it before. Nullptr when there
-// is no table.
+// The newest version. Costs two look-ups when this process has seen it before. Nullptr
+// when there is no table.
 Result<SnapshotPtr> NewestSnapshot(const TableEnv& env, TableState& state);
 
 Status TableNotFound(const io::ObjectStore& store);

@@ -1,12 +1,11 @@
 #include "table/tags.h"
 
-#include <arrow/buffer.h>
-
 #include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <limits>
 
+#include <arrow/buffer.h>
 #include <nlohmann/json.hpp>
 
 #include "io/object_store.h"
@@ -36,7 +35,8 @@ Status CheckName(std::string_view name) {
       return invalid("has characters other than letters, digits, '.', '-' and '_'");
     }
   }
-  if (name.front() == '.' || name.back() == '.') return invalid("begins or ends with a dot");
+  if (name.front() == '.' || name.back() == '.')
+    return invalid("begins or ends with a dot");
   if (name.find("..") != std::string_view::npos) return invalid("has two dots in a row");
   if (name.ends_with(".lock")) return invalid("ends with .lock");
   if (name.size() > 240) return invalid("is too long");
@@ -50,20 +50,23 @@ std::string TagPath(std::string_view name) {
 std::string NowText() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
-  const auto nanos = std::chrono::duration_cast<std::chrono::nanoseconds>(now - seconds).count();
+  const auto nanos =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now - seconds).count();
   const std::time_t time = seconds.count();
   std::tm utc{};
   gmtime_r(&time, &utc);
   char text[64];
   const size_t length = std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
-  std::snprintf(text + length, sizeof(text) - length, ".%09lldZ", static_cast<long long>(nanos));
+  std::snprintf(text + length, sizeof(text) - length, ".%09lldZ",
+                static_cast<long long>(nanos));
   return text;
 }
 
 Result<Json> ReadJson(io::ObjectStore& store, const std::string& path) {
   GLAIVE_ASSIGN_OR_RETURN(auto bytes, store.Get(path));
   const auto* text = reinterpret_cast<const char*>(bytes->data());
-  Json json = Json::parse(text, text + bytes->size(), nullptr, /*allow_exceptions=*/false);
+  Json json =
+      Json::parse(text, text + bytes->size(), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return Corruption("tag file ", path, " is not a JSON object");
   return json;
 }
@@ -72,11 +75,13 @@ Result<TagInfo> Interpret(const Json& json, const std::string& path) {
   TagInfo tag;
   auto version = json.find("version");
   if (version == json.end() || !version->is_number_unsigned() ||
-      version->get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+      version->get<uint64_t>() >
+          static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
     return Corruption("tag file ", path, " names no version");
   }
   tag.version = static_cast<int64_t>(version->get<uint64_t>());
-  if (auto size = json.find("manifestSize"); size != json.end() && size->is_number_integer()) {
+  if (auto size = json.find("manifestSize");
+      size != json.end() && size->is_number_integer()) {
     tag.manifest_size = size->get<int64_t>();
   }
   if (auto branch = json.find("branch"); branch != json.end() && branch->is_string()) {
@@ -97,13 +102,10 @@ std::span<const uint8_t> AsBytes(const std::string& text) {
 
 Result<std::map<std::string, TagInfo>> ReadTags(io::ObjectStore& store) {
   std::map<std::string, TagInfo> tags;
-  GLAIVE_ASSIGN_OR_RETURN(auto objects, store.List(kTagsDir, /*recursive=*/false));
-  for (const io::ObjectInfo& object : objects) {
-    std::string_view name(object.path);
-    if (size_t slash = name.rfind('/'); slash != std::string_view::npos) {
-      name.remove_prefix(slash + 1);
-    }
-    if (object.is_directory || !name.ends_with(kSuffix)) continue;
+  GLAIVE_ASSIGN_OR_RETURN(auto files, store.ListNames(kTagsDir));
+  for (const std::string& file : files) {
+    std::string_view name(file);
+    if (!name.ends_with(kSuffix)) continue;
     name.remove_suffix(kSuffix.size());
     auto tag = ReadTag(store, name);
     if (!tag.ok()) {
@@ -122,7 +124,8 @@ Result<TagInfo> ReadTag(io::ObjectStore& store, std::string_view name) {
   const std::string path = TagPath(name);
   auto json = ReadJson(store, path);
   if (!json.ok()) {
-    return KindOf(json.status()) == ErrorKind::kNotFound ? NoSuchTag(name) : json.status();
+    return KindOf(json.status()) == ErrorKind::kNotFound ? NoSuchTag(name)
+                                                         : json.status();
   }
   return Interpret(*json, path);
 }
@@ -150,7 +153,8 @@ Status ReplaceTag(io::ObjectStore& store, std::string_view name, uint64_t versio
   GLAIVE_RETURN_NOT_OK(CheckName(name));
   auto json = ReadJson(store, TagPath(name));
   if (!json.ok()) {
-    return KindOf(json.status()) == ErrorKind::kNotFound ? NoSuchTag(name) : json.status();
+    return KindOf(json.status()) == ErrorKind::kNotFound ? NoSuchTag(name)
+                                                         : json.status();
   }
   (*json)["branch"] = nullptr;
   (*json)["version"] = version;

@@ -67,9 +67,11 @@ Result<std::shared_ptr<const Transaction>> ReadTransaction(io::ObjectStore& stor
   const std::string path = TransactionPath(manifest.header->transaction_file());
   auto bytes = store.Get(path);
   if (!bytes.ok()) {
-    return WithContext(bytes.status(), "transaction of version " + std::to_string(version));
+    return WithContext(bytes.status(),
+                       "transaction of version " + std::to_string(version));
   }
-  if (!transaction->ParseFromArray((*bytes)->data(), static_cast<int>((*bytes)->size()))) {
+  if (!transaction->ParseFromArray((*bytes)->data(),
+                                   static_cast<int>((*bytes)->size()))) {
     return Corruption("transaction file ", path, " does not decode");
   }
   return transaction;

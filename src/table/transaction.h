@@ -23,7 +23,8 @@ struct ManifestFile;
 // "Append", "Delete", ...; "Unknown" for an operation that this build does not know.
 std::string_view OperationName(const lance::table::Transaction& transaction);
 
-// Of a committed version: the inline section, else the .txn file. NotFound when there is neither.
+// Of a committed version: the inline section, else the .txn file. NotFound when there is
+// neither.
 Result<std::shared_ptr<const lance::table::Transaction>> ReadTransaction(
     io::ObjectStore& store, const ManifestFile& manifest);
 

@@ -1,11 +1,11 @@
 #include "table/version_directory.h"
 
-#include <arrow/buffer.h>
-
 #include <algorithm>
 #include <charconv>
 #include <string>
 #include <string_view>
+
+#include <arrow/buffer.h>
 
 #include "io/object_store.h"
 
@@ -46,14 +46,9 @@ std::optional<uint64_t> ReadHint(io::ObjectStore& store) {
 }  // namespace
 
 Result<std::vector<VersionRef>> ListVersionRefs(io::ObjectStore& store) {
-  GLAIVE_ASSIGN_OR_RETURN(auto objects, store.List(kVersionsDir, /*recursive=*/false));
+  GLAIVE_ASSIGN_OR_RETURN(auto names, store.ListNames(kVersionsDir));
   std::vector<VersionRef> versions;
-  for (const io::ObjectInfo& object : objects) {
-    if (object.is_directory) continue;
-    std::string_view name(object.path);
-    if (size_t slash = name.rfind('/'); slash != std::string_view::npos) {
-      name.remove_prefix(slash + 1);
-    }
+  for (const std::string& name : names) {
     auto parsed = ParseManifestName(name);
     if (!parsed || parsed->detached) continue;
     if (!versions.empty() && parsed->scheme != versions.front().scheme) {
@@ -61,8 +56,9 @@ Result<std::vector<VersionRef>> ListVersionRefs(io::ObjectStore& store) {
     }
     versions.push_back({parsed->version, parsed->scheme});
   }
-  std::sort(versions.begin(), versions.end(),
-            [](const VersionRef& a, const VersionRef& b) { return a.version < b.version; });
+  std::sort(
+      versions.begin(), versions.end(),
+      [](const VersionRef& a, const VersionRef& b) { return a.version < b.version; });
   return versions;
 }
 
@@ -83,7 +79,8 @@ Result<VersionRef> ProbeUpward(io::ObjectStore& store, VersionRef from) {
 
 Result<std::optional<VersionRef>> FindVersion(io::ObjectStore& store, uint64_t version) {
   for (NamingScheme scheme : {NamingScheme::kV2, NamingScheme::kV1}) {
-    GLAIVE_ASSIGN_OR_RETURN(const bool exists, store.Exists(ManifestPath(version, scheme)));
+    GLAIVE_ASSIGN_OR_RETURN(const bool exists,
+                            store.Exists(ManifestPath(version, scheme)));
     if (exists) return VersionRef{version, scheme};
   }
   return std::nullopt;
@@ -108,9 +105,9 @@ Result<std::optional<VersionRef>> FindNewest(io::ObjectStore& store) {
 
 void WriteVersionHint(io::ObjectStore& store, uint64_t version) {
   const std::string text = std::string(kHintPrefix) + std::to_string(version) + "}";
-  Status ignored = store.Put(
-      kVersionHintPath,
-      {reinterpret_cast<const uint8_t*>(text.data()), text.size()}, /*durable=*/false);
+  Status ignored = store.Put(kVersionHintPath,
+                             {reinterpret_cast<const uint8_t*>(text.data()), text.size()},
+                             /*durable=*/false);
   static_cast<void>(ignored.ok());
 }
 

@@ -19,12 +19,12 @@ struct VersionRef {
   NamingScheme scheme = NamingScheme::kV2;
 };
 
-// All versions, ascending; detached ones and foreign files left out. Corruption when the directory
-// mixes naming schemes. Empty when there is no table.
+// All versions, ascending; detached ones and foreign files left out. Corruption when the
+// directory mixes naming schemes. Empty when there is no table.
 Result<std::vector<VersionRef>> ListVersionRefs(io::ObjectStore& store);
 
-// By the hint when it names an existing version (it may be stale, so newer names are probed), else
-// by listing. Nullopt when there is no table.
+// By the hint when it names an existing version (it may be stale, so newer names are
+// probed), else by listing. Nullopt when there is no table.
 Result<std::optional<VersionRef>> FindNewest(io::ObjectStore& store);
 // As FindNewest without the hint.
 Result<std::optional<VersionRef>> FindNewestByListing(io::ObjectStore& store);

@@ -1,4 +1,5 @@
-// A cursor over protobuf wire format, for the few places that must not build whole messages.
+// A cursor over protobuf wire format, for the few places that must not build whole
+// messages.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,8 @@
 
 namespace glaive::table {
 
-// Every method returns false on malformed input and then leaves the cursor anywhere inside.
+// Every method returns false on malformed input and then leaves the cursor anywhere
+// inside.
 class WireReader {
  public:
   enum Type : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };

@@ -1,12 +1,12 @@
 #include "table/write.h"
 
-#include <arrow/record_batch.h>
-#include <arrow/type.h>
-
 #include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
+
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
 
 #include "file/file_writer.h"
 #include "format/table.pb.h"
@@ -21,12 +21,12 @@ namespace {
 
 using lance::table::DataFragment;
 
-// Streams batches into data files of bounded size. Files of an unfinished or failed write are
-// deleted again.
+// Streams batches into data files of bounded size. Files of an unfinished or failed write
+// are deleted again.
 class FragmentWriter {
  public:
-  FragmentWriter(const TableEnv& env, const file::Schema& schema, file::FileVersion version,
-                 const WriteOptions& options)
+  FragmentWriter(const TableEnv& env, const file::Schema& schema,
+                 file::FileVersion version, const WriteOptions& options)
       : store_(*env.store), schema_(schema), version_(version), options_(options) {}
 
   ~FragmentWriter() {
@@ -36,7 +36,8 @@ class FragmentWriter {
   Status WriteAll(arrow::RecordBatchReader& data) {
     int64_t total = 0;
     while (true) {
-      if (options_.cancel != nullptr) GLAIVE_RETURN_NOT_OK(options_.cancel->CheckOnCaller());
+      if (options_.cancel != nullptr)
+        GLAIVE_RETURN_NOT_OK(options_.cancel->CheckOnCaller());
       std::shared_ptr<arrow::RecordBatch> batch;
       GLAIVE_RETURN_NOT_OK(data.ReadNext(&batch));
       if (batch == nullptr) break;
@@ -77,14 +78,15 @@ class FragmentWriter {
     name_ = NewDataFileName();
     file::FileWriterOptions options;
     options.version = version_;
-    GLAIVE_ASSIGN_OR_RETURN(writer_, file::FileWriter::Make(store_, DataFilePath(name_), schema_,
-                                                            options));
+    GLAIVE_ASSIGN_OR_RETURN(
+        writer_, file::FileWriter::Make(store_, DataFilePath(name_), schema_, options));
     return Status::OK();
   }
 
   Status CloseFile() {
     if (!writer_) return Status::OK();
-    files_.push_back(DataFilePath(name_));  // before Finish: it may publish and still fail
+    files_.push_back(
+        DataFilePath(name_));  // before Finish: it may publish and still fail
     GLAIVE_ASSIGN_OR_RETURN(const file::FileWriteSummary summary, writer_->Finish());
     writer_.reset();
     DataFragment fragment;
@@ -138,14 +140,16 @@ std::string LayoutFamily(const std::string& logical_type) {
   return logical_type;
 }
 
-Status CheckField(const file::Field& table, const file::Field& data, const std::string& path) {
+Status CheckField(const file::Field& table, const file::Field& data,
+                  const std::string& path) {
   if (LayoutFamily(table.logical_type) != LayoutFamily(data.logical_type)) {
     return SchemaMismatch("Append with different schema: column `", path,
                           "` should have type ", table.logical_type, " but type was ",
                           data.logical_type);
   }
   if (table.logical_type != "struct") {
-    // Element names differ between producers ("item", "element"), so children go by position.
+    // Element names differ between producers ("item", "element"), so children go by
+    // position.
     if (table.children.size() != data.children.size()) return Status::OK();
     for (size_t i = 0; i < table.children.size(); ++i) {
       GLAIVE_RETURN_NOT_OK(CheckField(table.children[i], data.children[i],
@@ -154,8 +158,9 @@ Status CheckField(const file::Field& table, const file::Field& data, const std::
     return Status::OK();
   }
   for (const file::Field& child : data.children) {
-    const auto known = std::find_if(table.children.begin(), table.children.end(),
-                                    [&](const file::Field& f) { return f.name == child.name; });
+    const auto known =
+        std::find_if(table.children.begin(), table.children.end(),
+                     [&](const file::Field& f) { return f.name == child.name; });
     if (known == table.children.end()) {
       return SchemaMismatch("Append with different schema: unexpected field `", path, ".",
                             child.name, "`");
@@ -163,11 +168,12 @@ Status CheckField(const file::Field& table, const file::Field& data, const std::
     GLAIVE_RETURN_NOT_OK(CheckField(*known, child, path + "." + child.name));
   }
   for (const file::Field& child : table.children) {
-    const bool found = std::any_of(data.children.begin(), data.children.end(),
-                                   [&](const file::Field& f) { return f.name == child.name; });
+    const bool found =
+        std::any_of(data.children.begin(), data.children.end(),
+                    [&](const file::Field& f) { return f.name == child.name; });
     if (!found) {
-      return SchemaMismatch("Append with different schema: field `", path, ".", child.name,
-                            "` is missing");
+      return SchemaMismatch("Append with different schema: field `", path, ".",
+                            child.name, "` is missing");
     }
   }
   return Status::OK();
@@ -175,7 +181,8 @@ Status CheckField(const file::Field& table, const file::Field& data, const std::
 
 Status CheckOptions(const WriteOptions& options) {
   if (options.max_rows_per_file <= 0) {
-    return InvalidInput("max_rows_per_file must be positive, not ", options.max_rows_per_file);
+    return InvalidInput("max_rows_per_file must be positive, not ",
+                        options.max_rows_per_file);
   }
   if (options.max_bytes_per_file <= 0) {
     return InvalidInput("max_bytes_per_file must be positive, not ",
@@ -189,15 +196,17 @@ Status CheckOptions(const WriteOptions& options) {
 
 }  // namespace
 
-Result<file::Schema> SchemaForAppend(const file::Schema& table, const arrow::Schema& data) {
+Result<file::Schema> SchemaForAppend(const file::Schema& table,
+                                     const arrow::Schema& data) {
   std::set<std::string> names;
   for (const auto& field : data.fields()) {
     if (!names.insert(field->name()).second) {
       return SchemaMismatch("column `", field->name(), "` appears twice in the data");
     }
     if (table.FindTopLevel(field->name()) == nullptr) {
-      return SchemaMismatch("Append with different schema: fields did not match, unexpected=[",
-                            field->name(), "]");
+      return SchemaMismatch(
+          "Append with different schema: fields did not match, unexpected=[",
+          field->name(), "]");
     }
   }
   GLAIVE_ASSIGN_OR_RETURN(const file::Schema incoming, file::Schema::FromArrow(data));
@@ -206,8 +215,9 @@ Result<file::Schema> SchemaForAppend(const file::Schema& table, const arrow::Sch
     const file::Field* given = incoming.FindTopLevel(field.name);
     if (given == nullptr) {
       if (field.nullable) continue;
-      return SchemaMismatch("Append with different schema: fields did not match, missing=[",
-                            field.name, "]: the column is not nullable");
+      return SchemaMismatch(
+          "Append with different schema: fields did not match, missing=[", field.name,
+          "]: the column is not nullable");
     }
     GLAIVE_RETURN_NOT_OK(CheckField(field, *given, field.name));
     fields.push_back(field);
@@ -223,19 +233,21 @@ Result<SnapshotPtr> WriteTable(const TableEnv& env, arrow::RecordBatchReader& da
   GLAIVE_RETURN_NOT_OK(CheckOptions(options));
   auto state = StateOf(env);
   GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr current, NewestSnapshot(env, *state));
-  if (options.mode == WriteMode::kCreate && current) return DatasetAlreadyExists(*env.store);
+  if (options.mode == WriteMode::kCreate && current)
+    return DatasetAlreadyExists(*env.store);
 
   lance::table::Transaction transaction;
   CommitOptions commit;
   commit.max_retries = options.max_retries;
-  transaction.mutable_transaction_properties()->insert(options.transaction_properties.begin(),
-                                                       options.transaction_properties.end());
+  transaction.mutable_transaction_properties()->insert(
+      options.transaction_properties.begin(), options.transaction_properties.end());
   file::Schema schema;
   file::FileVersion version;
   // Writing to a table that does not exist yet makes it, whatever the mode.
   const bool append = options.mode == WriteMode::kAppend && current;
   if (append) {
-    GLAIVE_ASSIGN_OR_RETURN(schema, SchemaForAppend(current->schema->schema, *data.schema()));
+    GLAIVE_ASSIGN_OR_RETURN(schema,
+                            SchemaForAppend(current->schema->schema, *data.schema()));
     version = options.file_version.value_or(current->file_version);
   } else {
     GLAIVE_ASSIGN_OR_RETURN(schema, file::Schema::FromArrow(*data.schema()));

@@ -1,10 +1,10 @@
 // Writes the data files of new fragments, streaming, and the transactions that add them.
 #pragma once
 
-#include <arrow/type_fwd.h>
-
 #include <memory>
 #include <vector>
+
+#include <arrow/type_fwd.h>
 
 #include "base/status.h"
 #include "table/dataset.h"
@@ -12,11 +12,11 @@
 
 namespace glaive::table {
 
-// How a record batch stream becomes rows of the table: the schema of the files (ids of the table,
-// only columns that the stream has, in table order).
-// SchemaMismatch names the column that does not fit; columns may come in any order, nullable ones
-// may be missing.
-Result<file::Schema> SchemaForAppend(const file::Schema& table, const arrow::Schema& data);
+// How a record batch stream becomes rows of the table: the schema of the files (ids of
+// the table, only columns that the stream has, in table order). SchemaMismatch names the
+// column that does not fit; columns may come in any order, nullable ones may be missing.
+Result<file::Schema> SchemaForAppend(const file::Schema& table,
+                                     const arrow::Schema& data);
 
 // Creates, appends or overwrites; see Dataset::Write.
 Result<SnapshotPtr> WriteTable(const TableEnv& env, arrow::RecordBatchReader& data,
