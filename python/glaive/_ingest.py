@@ -1,0 +1,320 @@
+"""Turns whatever may be given as data into the stream of batches that the engine takes.
+
+`for_new_table` and `for_append` return an `Incoming`. Data in memory stays as it is when nothing has to change; iterators are
+drawn batch by batch while the engine writes, and an exception of theirs is kept so that the caller sees it as it was raised.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Optional
+
+from . import _vectors
+from ._fit import fit_batch
+from ._lazy import pa
+from ._rows import is_model, is_model_class, refuse_single, rows_to_table
+from ._unsupported import refuse
+from .common import validate_schema
+from .exceptions import InvalidInputError, InvalidTypeError, SchemaMismatchError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+# Batches read ahead to learn the dimension of vectors when leading rows have none.
+_LOOK_AHEAD = 64
+# Rows of a batch while bad vectors are handled: bounds the memory of the index matrices.
+_POLICY_ROWS = 8192
+
+
+class Incoming:
+    """Batches of one schema on their way to the engine: either a table in memory or an iterator."""
+
+    def __init__(self, schema: "pyarrow.Schema", table=None, batches: Optional[Iterator] = None):
+        self.schema = schema
+        self.table = table
+        self._batches = batches
+        self.error: Optional[BaseException] = None
+
+    @property
+    def total_rows(self) -> Optional[int]:
+        """Rows in all, when that is known before the write."""
+        return None if self.table is None else self.table.num_rows
+
+    def batches(self) -> Iterator["pyarrow.RecordBatch"]:
+        return iter(self.table.to_batches()) if self.table is not None else self._batches
+
+    def map(self, schema, function, max_rows: Optional[int] = None) -> "Incoming":
+        """The same data with `function` applied to each batch."""
+
+        def mapped(source):
+            for batch in source:
+                if max_rows is None or batch.num_rows <= max_rows:
+                    yield function(batch)
+                    continue
+                for start in range(0, batch.num_rows, max_rows):
+                    yield function(batch.slice(start, max_rows))
+
+        return Incoming(schema, batches=mapped(self.batches()))
+
+    def payload(self):
+        """What the engine is given."""
+        if self.table is not None:
+            return self.table
+        return pa.RecordBatchReader.from_batches(self.schema, self._guarded())
+
+    def _guarded(self):
+        try:
+            yield from self._batches
+        except BaseException as e:
+            self.error = e
+            raise
+
+    def send(self, call):
+        """`call(payload)`; an exception that the data itself raised comes out unwrapped."""
+        try:
+            return call(self.payload())
+        except Exception:
+            if self.error is not None:
+                raise self.error from None
+            raise
+
+
+# --- what data may be ---------------------------------------------------------------------------------------
+
+
+def as_incoming(data: Any, target: Optional["pyarrow.Schema"] = None) -> Incoming:
+    """`data` as batches with the types it has by itself; the schema `target` only helps with rows of Python values.
+
+    ValueError for a single row or nothing to tell a schema from, TypeError for a type that is no data.
+    """
+    refuse_single(data)
+    if isinstance(data, pa.Table):
+        return Incoming(data.schema, data)
+    if isinstance(data, pa.RecordBatch):
+        return _from_table(pa.Table.from_batches([data]))
+    if isinstance(data, pa.RecordBatchReader):
+        return Incoming(data.schema, batches=iter(data))
+    if isinstance(data, (list, tuple)):
+        return _from_list(list(data), target)
+    if isinstance(data, (str, bytes, pa.Array, pa.ChunkedArray)):
+        raise _unknown(data)
+    kind = type(data).__module__.partition(".")[0]
+    if kind == "pandas" and hasattr(data, "columns"):
+        return _from_table(_without_pandas_metadata(pa.Table.from_pandas(data, preserve_index=False)))
+    if kind == "polars":
+        frame = data.collect() if hasattr(data, "collect") else data
+        if hasattr(frame, "columns"):
+            return _from_table(frame.to_arrow())
+    if kind == "datasets":
+        raise refuse("Hugging Face datasets as data")
+    if kind == "numpy":
+        raise _unknown(data)
+    if hasattr(data, "to_reader"):  # an Arrow or Lance scanner
+        return _from_reader(data.to_reader())
+    if hasattr(data, "scanner"):  # an Arrow or Lance dataset
+        return _from_reader(data.scanner().to_reader())
+    if hasattr(data, "__arrow_c_stream__"):
+        return _from_reader(pa.RecordBatchReader.from_stream(data))
+    if hasattr(data, "__arrow_c_array__"):
+        return _from_table(pa.Table.from_batches([pa.record_batch(data)]))
+    if hasattr(data, "__next__"):
+        return _from_iterator(data, target)
+    raise _unknown(data)
+
+
+def _unknown(data):
+    return InvalidTypeError(
+        f"Unknown data type {type(data)}. Supported types: list of dicts, list of LanceModels, pandas and polars frames, pyarrow "
+        "tables, batches, readers, datasets and scanners, and iterators of these."
+    )
+
+
+def _from_table(table) -> Incoming:
+    return Incoming(table.schema, table)
+
+
+def _from_reader(reader) -> Incoming:
+    return Incoming(reader.schema, batches=iter(reader))
+
+
+def _without_pandas_metadata(table):
+    metadata = {k: v for k, v in (table.schema.metadata or {}).items() if k != b"pandas"}
+    return table.replace_schema_metadata(metadata or None)
+
+
+def _from_list(rows: List[Any], target) -> Incoming:
+    if not rows:
+        raise InvalidInputError("Cannot create table from empty list without a schema")
+    first = rows[0]
+    if isinstance(first, pa.RecordBatch):
+        return _from_table(pa.Table.from_batches(rows))
+    if isinstance(first, pa.Table):
+        return _from_table(pa.concat_tables(rows))
+    if is_model(first):
+        schema = type(first).to_arrow_schema()
+        return _from_table(_fit_table(rows_to_table(rows, schema), schema))
+    return _from_table(rows_to_table(rows, target))
+
+
+def _fit_table(table, schema):
+    return pa.Table.from_batches([fit_batch(batch, schema) for batch in table.to_batches()], schema)
+
+
+def _from_iterator(items: Iterable[Any], target) -> Incoming:
+    """Each item is data by itself; the first one fixes the schema, later ones are cast to it."""
+    items = iter(items)
+    try:
+        first = as_incoming(next(items), target)
+    except StopIteration:
+        raise InvalidInputError("Cannot create table from empty iterator") from None
+    schema = first.schema
+
+    def batches():
+        yield from first.batches()
+        for item in items:
+            for batch in as_incoming(item, schema).batches():
+                yield fit_batch(batch, schema)
+
+    return Incoming(schema, batches=batches())
+
+
+# --- new tables ---------------------------------------------------------------------------------------------
+
+
+def for_new_table(data: Any, schema: Any, on_bad_vectors: Optional[str], fill_value: Optional[float]) -> Incoming:
+    """Data for a table that is created or overwritten; without `schema`, vector columns are inferred.
+
+    `schema` is a `pa.Schema` or a LanceModel class; columns, order, types and nullability are then as it says.
+    """
+    policy = _vectors.check_policy(on_bad_vectors)
+    target = as_schema(schema)
+    if target is not None and isinstance(data, (list, tuple)) and not data:
+        return Incoming(target, target.empty_table())
+    incoming = as_incoming(data, target)
+    if target is None:
+        target, incoming = _infer_target(incoming, policy)
+    validate_schema(target)
+    return _conform(incoming, target, policy, fill_value, fit=True, explicit=schema is not None)
+
+
+def as_schema(schema: Any) -> Optional["pyarrow.Schema"]:
+    """A `pa.Schema` out of a schema or a LanceModel class; None stays None; TypeError for anything else."""
+    if schema is None or isinstance(schema, pa.Schema):
+        return schema
+    if is_model_class(schema):
+        return schema.to_arrow_schema()
+    if hasattr(schema, "__arrow_c_schema__"):
+        return pa.schema(schema)
+    raise InvalidTypeError(f"schema must be a pyarrow.Schema or a LanceModel class, not {type(schema).__name__}")
+
+
+def _infer_target(incoming: Incoming, policy: str):
+    """The schema of a new table for this data, and the data (looked into, not consumed)."""
+    candidates = [field for field in incoming.schema if _vectors.wants_inference(field)]
+    if not candidates:
+        return incoming.schema, incoming
+    if incoming.table is not None:
+        column = incoming.table.column
+    else:
+        batches = incoming.batches()
+        seen: list = []
+        names = [field.name for field in candidates]
+        while len(seen) < _LOOK_AHEAD:
+            batch = next(batches, None)
+            if batch is None:
+                break
+            seen.append(batch)
+            if all(_vectors.common_length(pa.chunked_array([b.column(n) for b in seen])) for n in names):
+                break
+        ahead = pa.Table.from_batches(seen, incoming.schema)
+        incoming = Incoming(incoming.schema, batches=itertools.chain(seen, batches))
+        column = ahead.column
+    target = incoming.schema
+    for field in candidates:
+        dim = _vectors.common_length(column(field.name))
+        if dim is None:
+            continue
+        index = target.get_field_index(field.name)
+        target = target.set(index, field.with_type(_vectors.inferred_type(field, column(field.name), dim)))
+    return target, incoming
+
+
+# --- tables that exist --------------------------------------------------------------------------------------
+
+
+def for_append(data: Any, table_schema: "pyarrow.Schema", on_bad_vectors: Optional[str], fill_value: Optional[float]) -> Incoming:
+    """Data for rows to append. Names, casts and nulls are the engine's business; bad vectors are handled here."""
+    policy = _vectors.check_policy(on_bad_vectors)
+    if b"embedding_functions" in (table_schema.metadata or {}):
+        raise refuse("adding rows to a table with embedding functions")
+    if isinstance(data, (list, tuple)) and not data:
+        return Incoming(table_schema, table_schema.empty_table())
+    incoming = as_incoming(data, table_schema)
+    if policy != "error":
+        return _conform(incoming, table_schema, policy, fill_value, fit=False)
+    vectors = _float_vectors(incoming.schema, table_schema)
+    if not vectors:
+        return incoming
+
+    def without_nan(batch):
+        for name in vectors:
+            _vectors.reject_nan(batch, name)
+        return batch
+
+    if incoming.table is None:
+        return incoming.map(incoming.schema, without_nan)
+    for batch in incoming.table.to_batches():
+        without_nan(batch)
+    return incoming
+
+
+def _float_vectors(source, target) -> List[str]:
+    """Columns of the data that hold floats and go into a vector column of floats."""
+    names = []
+    for field in source:
+        index = target.get_field_index(field.name)
+        if index >= 0 and _vectors.is_float_vector(target.field(index).type):
+            if _vectors.is_list_like(field.type) and pa.types.is_floating(field.type.value_type):
+                names.append(field.name)
+    return names
+
+
+# --- both ---------------------------------------------------------------------------------------------------
+
+
+def _conform(incoming: Incoming, target, policy, fill_value, fit: bool, explicit: bool = True) -> Incoming:
+    """Applies the policy for bad vectors and, with `fit`, casts to `target`."""
+    fill = 0.0 if fill_value is None else fill_value
+    columns = []
+    for name in _vectors.checked_columns(incoming.schema, target if explicit else None):
+        index = target.get_field_index(name)
+        wanted = target.field(index).type if index >= 0 else incoming.schema.field(name).type
+        if pa.types.is_fixed_size_list(wanted):
+            columns.append((name, wanted.list_size, wanted.value_type))
+    if not columns:
+        if not fit or incoming.schema.equals(target, check_metadata=True) and all(f.nullable for f in target):
+            return incoming
+        return incoming.map(target, lambda batch: fit_batch(batch, target))
+    schema = target
+    if not fit:
+        schema = incoming.schema
+        for name, dim, value_type in columns:
+            index = schema.get_field_index(name)
+            schema = schema.set(index, pa.field(name, pa.list_(value_type, dim), True, schema.field(index).metadata))
+
+    def conform(batch):
+        for name, dim, value_type in columns:
+            batch = _vectors.handle_batch(batch, name, policy, fill, dim, value_type)
+        return fit_batch(batch, schema)
+
+    if policy == "error" and incoming.table is not None and incoming.schema.equals(schema, check_metadata=True):
+        for batch in incoming.table.to_batches():  # nothing to change: look, and pass the table on
+            conform(batch)
+        return incoming
+    return incoming.map(schema, conform, None if policy == "error" else _POLICY_ROWS)
+
+
+def check_existing_schema(existing: "pyarrow.Schema", schema: "pyarrow.Schema") -> None:
+    """SchemaMismatchError when a table that may exist has another schema than the one given."""
+    if not existing.equals(schema, check_metadata=False):
+        raise SchemaMismatchError("Schema Error: Provided schema does not match existing table schema")

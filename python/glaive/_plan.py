@@ -1,0 +1,358 @@
+"""What a query builder has gathered, and how it is carried out.
+
+Sync and async builders fill in the same `Plan`; each of its executing methods makes one blocking engine call.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, List, Optional
+
+from ._lazy import np, pa
+from ._unsupported import refuse
+from .exceptions import InvalidInputError, InvalidTypeError, NotFoundError, OutOfRangeError, QueryTimeoutError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+METRICS = ("l2", "cosine", "dot", "hamming")
+DEFAULT_LIMIT = 10
+DEFAULT_NPROBES = 20
+_U32 = 2**32 - 1
+_DISTANCE = "_distance"
+_QUERY_INDEX = "query_index"
+
+
+class Plan:
+    """A read of one table: a scan, a vector search (when `queries` is set) or a take (`offsets` or `row_ids`)."""
+
+    __slots__ = (
+        "table",
+        "queries",
+        "batch",
+        "column",
+        "columns",
+        "filter",
+        "limit",
+        "offset",
+        "with_row_id",
+        "with_row_address",
+        "fragment_ids",
+        "metric",
+        "postfilter",
+        "lower_bound",
+        "upper_bound",
+        "minimum_nprobes",
+        "maximum_nprobes",
+        "refine_factor",
+        "ef",
+        "bypass_vector_index",
+        "offsets",
+        "row_ids",
+    )
+
+    def __init__(self, table):
+        self.table = table
+        self.queries = self.column = self.columns = self.filter = self.limit = self.offset = None
+        self.with_row_id = self.with_row_address = self.batch = False
+        self.fragment_ids = self.metric = self.postfilter = self.lower_bound = self.upper_bound = None
+        self.minimum_nprobes = self.maximum_nprobes = self.refine_factor = self.ef = None
+        self.bypass_vector_index = self.offsets = self.row_ids = None
+
+    def copy(self) -> "Plan":
+        other = Plan.__new__(Plan)
+        for name in Plan.__slots__:
+            setattr(other, name, getattr(self, name))
+        return other
+
+    # --- options with rules ---
+
+    def select(self, columns) -> None:
+        """A list of column paths or a dict from output name to expression; an empty one means all columns."""
+        if isinstance(columns, (list, tuple)):
+            if not all(isinstance(c, str) for c in columns):
+                raise InvalidTypeError("columns must be a list of names")
+            if len(set(columns)) != len(columns):
+                twice = sorted({c for c in columns if columns.count(c) > 1})
+                raise InvalidInputError(f"Duplicate column name: {', '.join(twice)}")
+        else:
+            for name, expression in columns.items():
+                if not isinstance(name, str) or not isinstance(expression, str):
+                    raise InvalidTypeError(f"columns must map names to SQL text, not {name!r} to {expression!r}")
+        self.columns = columns or None
+
+    def where(self, predicate) -> None:
+        """Adds a condition; several ones must all hold."""
+        if predicate is None:
+            return
+        if not isinstance(predicate, str):
+            raise InvalidTypeError(f"a filter must be SQL text, not {type(predicate).__name__}")
+        if not predicate.strip():
+            raise InvalidInputError("the filter is empty: an expression is expected")
+        self.filter = predicate if self.filter is None else f"({self.filter}) AND ({predicate})"
+
+    def distance_range(self, lower, upper) -> None:
+        self.lower_bound = _bound("lower_bound", lower)
+        self.upper_bound = _bound("upper_bound", upper)
+
+    def check_nprobes(self) -> None:
+        """The rules for nprobes; they bear on indexes alone, and are kept for searches without one too."""
+        low, high = self.minimum_nprobes, self.maximum_nprobes
+        if low is None and high is None:
+            return
+        if low is not None and high is not None:
+            if high and low > high:
+                raise InvalidInputError("minimum_nprobes must be less than or equal to maximum_nprobes")
+        elif low is not None and low > DEFAULT_NPROBES:
+            raise InvalidInputError("minimum_nprobes must be less than or equal to maximum_nprobes")
+        elif high and high < DEFAULT_NPROBES:
+            raise InvalidInputError("maximum_nprobes must be greater than or equal to minimum_nprobes")
+
+    # --- execution ---
+
+    def to_table(self, timeout: Optional[timedelta] = None, cancel=None) -> "pyarrow.Table":
+        """The whole result."""
+        seconds = _seconds(timeout)
+        if self.queries is not None:
+            return self._nearest(seconds, cancel)
+        if self.offsets is not None or self.row_ids is not None:
+            return self._take()
+        return self.table.to_table(
+            self.columns,
+            self.filter,
+            self.limit,
+            self.offset,
+            with_row_id=self.with_row_id,
+            with_row_address=self.with_row_address,
+            fragment_ids=self.fragment_ids,
+            timeout=seconds,
+            cancel=cancel,
+        )
+
+    def to_reader(self, batch_size: Optional[int] = None, timeout: Optional[timedelta] = None) -> "pyarrow.RecordBatchReader":
+        """The result in batches of at most `batch_size` rows; scans stream, searches and takes are computed first."""
+        if batch_size is not None:
+            batch_size = check_count("batch_size", batch_size)
+            if batch_size == 0:
+                raise InvalidInputError("batch_size must be greater than 0")
+        if self.queries is not None or self.offsets is not None or self.row_ids is not None:
+            return self.to_table(timeout).combine_chunks().to_reader(max_chunksize=batch_size)
+        reader = self.table.scan(
+            self.columns,
+            self.filter,
+            self.limit,
+            self.offset,
+            with_row_id=self.with_row_id,
+            with_row_address=self.with_row_address,
+            fragment_ids=self.fragment_ids,
+            batch_size=batch_size,
+            timeout=_seconds(timeout),
+        )
+        return pa.RecordBatchReader.from_batches(reader.schema, reader)
+
+    def output_schema(self) -> "pyarrow.Schema":
+        """The schema of the result, told without computing it."""
+        if self.queries is None:
+            return self.table.output_schema(self.columns, with_row_id=self.with_row_id, with_row_address=self.with_row_address)
+        columns, order = self._searched_columns()
+        schema = self.table.output_schema(columns).append(pa.field(_DISTANCE, pa.float32()))
+        if order is not None:
+            schema = pa.schema([schema.field(name) for name in order])
+        for wanted, name in ((self.with_row_id, "_rowid"), (self.with_row_address, "_rowaddr")):
+            if wanted and name not in schema.names:
+                schema = schema.append(pa.field(name, pa.uint64()))
+        if self.batch and not self._multivector():
+            schema = schema.insert(0, pa.field(_QUERY_INDEX, pa.int32(), nullable=False))
+        return schema
+
+    def explain(self) -> str:
+        """The steps of the plan as text."""
+        common = dict(with_row_id=self.with_row_id)
+        if self.queries is None:
+            return self.table.explain_scan(self.columns, self.filter, self.limit, self.offset, **common)
+        columns, _ = self._searched_columns()
+        return self.table.explain_nearest(columns=columns, **self._search(), **common)
+
+    # --- vector search ---
+
+    def _search(self) -> dict:
+        metric = self.metric
+        if metric is not None and metric not in METRICS:
+            check_metric(metric)
+        self.check_nprobes()
+        limit = DEFAULT_LIMIT if self.limit is None else self.limit
+        return dict(
+            queries=self.queries,
+            column=self.column,
+            k=limit,
+            metric="l2" if metric is None else metric.lower(),
+            filter=self.filter,
+            prefilter=not self.postfilter,
+            offset=self.offset or 0,
+            lower_bound=self.lower_bound,
+            upper_bound=self.upper_bound,
+        )
+
+    def _searched_columns(self):
+        """(columns to ask the engine for, order of the result's columns or None when it is as it comes)."""
+        columns = self.columns
+        if columns is None:
+            return None, None
+        if isinstance(columns, dict):
+            asked = {name: sql for name, sql in columns.items() if sql != _DISTANCE}
+            if len(asked) == len(columns) and _DISTANCE not in columns:
+                return columns, None
+            renamed = [name for name, sql in columns.items() if sql == _DISTANCE and name != _DISTANCE]
+            if renamed:
+                raise refuse(f"renaming the column {_DISTANCE}")
+            return asked or ["_rowid"], list(columns)
+        if _DISTANCE not in columns:
+            return columns, None
+        return [c for c in columns if c != _DISTANCE] or ["_rowid"], list(columns)
+
+    def _nearest(self, seconds, cancel):
+        columns, order = self._searched_columns()
+        found = self.table.nearest(
+            columns=columns,
+            with_row_id=self.with_row_id,
+            with_row_address=self.with_row_address,
+            timeout=seconds,
+            cancel=cancel,
+            **self._search(),
+        )
+        if order is None and not self.batch:
+            return found
+        names = found.column_names
+        head = [_QUERY_INDEX] if _QUERY_INDEX in names else []
+        if order is None:
+            order = [name for name in names if name != _QUERY_INDEX]
+        else:
+            order = [*order, *(n for n in ("_rowid", "_rowaddr") if n not in order and n in names and self._wants(n))]
+        found = found.select([*head, *order])
+        if head and found.schema.field(0).nullable:
+            field = pa.field(_QUERY_INDEX, pa.int32(), nullable=False)
+            found = found.set_column(0, field, found.column(0))
+        return found
+
+    def _wants(self, name: str) -> bool:
+        return self.with_row_id if name == "_rowid" else self.with_row_address
+
+    def _multivector(self) -> bool:
+        from .util import vector_column_paths
+
+        schema = self.table.schema()
+        path = self.column or self.table.infer_vector_column(query_width(self.queries))
+        field = schema.field(path) if path in schema.names else None
+        return field is not None and not pa.types.is_fixed_size_list(field.type) and path in vector_column_paths(schema)
+
+    # --- take ---
+
+    def _take(self):
+        options = dict(with_row_id=self.with_row_id, with_row_address=self.with_row_address)
+        if self.row_ids is not None:
+            return self.table.take_row_ids(self.row_ids, self.columns, **options)
+        try:
+            return self.table.take_offsets(self.offsets, self.columns, **options)
+        except (InvalidInputError, NotFoundError):
+            rows = self.table.count_rows()  # offsets behind the end are left out
+            there = [x for x in self.offsets if x < rows]
+            if len(there) == len(self.offsets):
+                raise
+            return self.table.take_offsets(there, self.columns, **options)
+
+
+# --- arguments ----------------------------------------------------------------------------------------------
+
+
+def check_count(name: str, value: Any, most: int = _U32) -> int:
+    """`value` as an int in 0..most; TypeError for no integer, OverflowError for one out of range (both ValueErrors too)."""
+    try:
+        number = value.__index__()
+    except AttributeError:
+        raise InvalidTypeError(f"{name} must be an integer, not {value!r}") from None
+    if not 0 <= number <= most:
+        raise OutOfRangeError(f"{name} must be between 0 and {most}, not {number}")
+    return number
+
+
+def check_positions(name: str, values: Any) -> List[int]:
+    """A list of integers >= 0 out of a sequence, a numpy array or an Arrow array."""
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise InvalidTypeError(f"{name} must be a sequence of integers, not {type(values).__name__}")
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    return [check_count(name, value, 2**64 - 1) for value in values]
+
+
+def check_metric(metric: Any) -> str:
+    """The metric in lower case; ValueError for an unknown one."""
+    if not isinstance(metric, str):
+        raise InvalidTypeError(f"a distance type is text, not {metric!r}")
+    if metric.lower() not in METRICS:
+        raise InvalidInputError(f"Invalid distance type '{metric}'.  Must be one of l2, cosine, dot, or hamming")
+    return metric.lower()
+
+
+def _bound(name: str, value: Any) -> Optional[float]:
+    if value is None:
+        return None
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+        raise InvalidTypeError(f"{name} must be a number, not {value!r}")
+    return float(value)
+
+
+def _seconds(timeout: Optional[timedelta]) -> Optional[float]:
+    if timeout is None:
+        return None
+    if not isinstance(timeout, timedelta):
+        raise InvalidTypeError(f"timeout must be a datetime.timedelta, not {type(timeout).__name__}")
+    seconds = timeout.total_seconds()
+    if seconds <= 0:
+        raise QueryTimeoutError("Query timeout")
+    return seconds
+
+
+def query_width(queries) -> int:
+    """Values per vector of prepared queries."""
+    return queries.shape[-1]
+
+
+def prepare_queries(query: Any):
+    """Query vectors for the engine: (array of one or two dimensions, whether several vectors were given).
+
+    A list, tuple, numpy or Arrow array of numbers is one query; a list (or array) of those is several. uint8 and int8 arrays
+    stay, all else becomes float32. ValueError when it is empty, ragged or not of numbers.
+    """
+    if isinstance(query, (pa.Array, pa.ChunkedArray)):
+        query = _from_arrow(query)
+    elif isinstance(query, (list, tuple)) and len(query) and isinstance(query[0], (pa.Array, pa.ChunkedArray)):
+        query = [_from_arrow(q) for q in query]
+    if not isinstance(query, np.ndarray):
+        small = isinstance(query, (list, tuple)) and len(query) and isinstance(query[0], np.ndarray) and query[0].dtype == np.uint8
+        array = _to_numpy(query, np.uint8 if small else np.float32)
+    elif query.dtype == np.uint8 or query.dtype == np.int8 or query.dtype == np.float32:
+        array = query
+    else:
+        array = _to_numpy(query, np.float32)
+    if array.ndim == 2 and array.shape[0] == 1:
+        array = array[0]
+    if array.ndim not in (1, 2):
+        raise InvalidInputError(f"a query is a vector or a list of vectors, not an array of {array.ndim} dimensions")
+    if array.size == 0:
+        raise InvalidInputError("a query needs a non-empty list of numbers, or several of them")
+    return array, array.ndim == 2
+
+
+def _to_numpy(values, dtype):
+    try:
+        return np.array(values, dtype=dtype)
+    except (TypeError, ValueError) as e:
+        raise InvalidInputError(f"the query is no vector of numbers: {e}") from None
+
+
+def _from_arrow(array):
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if hasattr(array, "flatten") and hasattr(array.type, "value_type") and array.type.num_fields == 1:
+        return array.to_pylist()
+    return array.to_numpy(zero_copy_only=False)

@@ -1,0 +1,18 @@
+"""What writing calls return."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class AddResult:
+    """`version`: the table's version after the rows were added."""
+
+    version: int
+
+
+@dataclass(frozen=True)
+class DeleteResult:
+    """`num_deleted_rows`, and the table's `version` afterwards."""
+
+    num_deleted_rows: int
+    version: int

@@ -1,0 +1,85 @@
+"""The exceptions that glaive raises.
+
+Every failure of the engine is a `GlaiveError`, and at the same time one of the built-in exceptions that users of the
+LanceDB API catch for it (`ValueError` for a missing table, `RuntimeError` for a conflict, and so on).
+"""
+
+from ._glaive import (
+    AlreadyExistsError,
+    CancelledError,
+    ClosedError,
+    CommitConflictError,
+    CorruptionError,
+    GlaiveError,
+    InternalError,
+    InvalidInputError,
+    NotFoundError,
+    NotSupportedError,
+    QueryTimeoutError,
+    ResourceExhaustedError,
+    RetryableCommitConflictError,
+    SchemaMismatchError,
+    StoreError,
+    TooManyRetriesError,
+)
+
+__all__ = [
+    "AlreadyExistsError",
+    "CancelledError",
+    "ClosedError",
+    "CommitConflictError",
+    "CorruptionError",
+    "GlaiveError",
+    "InternalError",
+    "InvalidInputError",
+    "InvalidRefError",
+    "InvalidTypeError",
+    "MissingColumnError",
+    "MissingValueError",
+    "NotFoundError",
+    "NotSupportedError",
+    "OutOfRangeError",
+    "QueryTimeoutError",
+    "RefExistsError",
+    "RefNotFoundError",
+    "ResourceExhaustedError",
+    "RetryableCommitConflictError",
+    "SchemaMismatchError",
+    "StoreError",
+    "TooManyRetriesError",
+]
+
+
+class OutOfRangeError(InvalidInputError, OverflowError):
+    """A number does not fit where it is used: a negative offset, a count above 2^32."""
+
+
+class InvalidTypeError(InvalidInputError, TypeError):
+    """An argument has a type that the call cannot take."""
+
+
+class RefNotFoundError(NotFoundError, RuntimeError):
+    """There is no tag of this name, or no such version for a tag to point to."""
+
+
+class RefExistsError(AlreadyExistsError, RuntimeError):
+    """There is a tag of this name already."""
+
+
+class InvalidRefError(InvalidInputError, RuntimeError):
+    """This text cannot be the name of a tag."""
+
+
+class MissingValueError(ValueError):
+    """A required value was not given."""
+
+
+class MissingColumnError(KeyError):
+    """A frame lacks a column that the call needs."""
+
+    def __init__(self, column_name):
+        super().__init__(column_name)
+        self.column_name = column_name
+
+    def __str__(self):
+        return f"There is no column named {self.column_name!r}"

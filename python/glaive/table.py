@@ -1,0 +1,676 @@
+"""Tables, sync and async."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, Union
+
+from . import _handle, _pool
+from ._plan import Plan
+from ._results import AddResult, DeleteResult
+from ._unsupported import not_built, refuse
+from .exceptions import InvalidInputError, InvalidTypeError
+from .query import (
+    AsyncQuery,
+    AsyncTakeQuery,
+    AsyncVectorQuery,
+    LanceQueryBuilder,
+    LanceTakeQueryBuilder,
+    check_blob_mode,
+)
+from .types import AddMode, BlobMode, CreateMode, OnBadVectorsType, QueryType
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow
+
+    from ._glaive import Table as _NativeTable
+    from .common import DATA, VEC
+    from .db import LanceDBConnection
+    from .lance import LanceDataset
+
+__all__ = ["AddResult", "AsyncTable", "AsyncTags", "DeleteResult", "LanceTable", "Table", "Tags"]
+
+# Parts of the LanceDB API that later releases bring. They raise NotImplementedError.
+_LATER = (
+    "add_columns alter_columns blob_columns create_index_async drop_columns drop_index fetch_blob_files fetch_blob_ranges "
+    "fetch_blobs function_errors index_stats list_indices optimize refresh_column refresh_column_async tokenize update "
+    "update_field_metadata wait_for_index"
+).split()
+_LATER_LSM = (
+    "checkpoint_lsm close_lsm_writers compact_lsm flush_lsm get_lsm_stats get_lsm_write_spec prewarm_data prewarm_index "
+    "set_lsm_write_spec set_unenforced_primary_key unset_lsm_write_spec"
+).split()
+_LATER_SYNC = (
+    "cleanup_old_versions compact_files create_fts_index create_index create_scalar_index merge merge_insert "
+    "migrate_v2_manifest_paths replace_field_metadata"
+).split()
+
+
+class Tags:
+    """Names for versions of a table. A tag keeps its version from being cleaned up."""
+
+    def __init__(self, table: "LanceTable"):
+        self._inner = table._inner
+
+    def list(self) -> Dict[str, Dict[str, int]]:
+        """Tag -> `{"version": int, "manifest_size": int}`."""
+        return _handle.list_tags(self._inner)
+
+    def get_version(self, tag: str) -> int:
+        """The version that the tag names. RuntimeError when there is no such tag."""
+        return _handle.tag_version(self._inner, tag)
+
+    def create(self, tag: str, version: int) -> None:
+        """Names a version. RuntimeError when the tag exists, the version does not, or the text cannot be a tag."""
+        _handle.create_tag(self._inner, tag, version)
+
+    def update(self, tag: str, version: int) -> None:
+        """Moves a tag to another version. RuntimeError when either does not exist."""
+        _handle.update_tag(self._inner, tag, version)
+
+    def delete(self, tag: str) -> None:
+        """Removes a tag; the version stays. RuntimeError when there is no such tag."""
+        _handle.delete_tag(self._inner, tag)
+
+
+class Table(ABC):
+    """A table: rows in a fixed set of typed columns, with versions.
+
+    Get one from `db.create_table` or `db.open_table`. Each change makes a new version. A handle shows other writers' versions as
+    the connection's `read_consistency_interval` says; after `checkout` it stays at one version and refuses changes.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The table's name."""
+
+    @property
+    @abstractmethod
+    def version(self) -> int:
+        """The number of the version that reads see."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> "pyarrow.Schema":
+        """The columns, as an Arrow schema."""
+
+    @property
+    @abstractmethod
+    def tags(self) -> Tags:
+        """Names for versions."""
+
+    @abstractmethod
+    def count_rows(self, filter: Optional[str] = None) -> int:
+        """How many rows there are, or for how many the predicate is true."""
+
+    @abstractmethod
+    def to_arrow(self) -> "pyarrow.Table":
+        """All rows as a `pa.Table`."""
+
+    @abstractmethod
+    def add(
+        self,
+        data: "DATA",
+        mode: AddMode = "append",
+        on_bad_vectors: OnBadVectorsType = "error",
+        fill_value: float = 0.0,
+        progress: Optional[Union[bool, Callable, Any]] = None,
+        write_parallelism: Optional[int] = None,
+        allow_external_blob_outside_bases: bool = False,
+    ) -> AddResult:
+        """Adds rows."""
+
+    @abstractmethod
+    def delete(self, where: str) -> DeleteResult:
+        """Deletes the rows for which the predicate is true."""
+
+    @abstractmethod
+    def search(
+        self,
+        query: "Optional[Union[VEC, str, Tuple]]" = None,
+        vector_column_name: Optional[str] = None,
+        query_type: QueryType = "auto",
+        ordering_field_name: Optional[str] = None,
+        fts_columns: Optional[Union[str, List[str]]] = None,
+    ) -> LanceQueryBuilder:
+        """Starts a search or a scan."""
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return self.count_rows()
+
+    def to_pandas(self, blob_mode: BlobMode = "lazy", **kwargs) -> "pd.DataFrame":
+        """All rows as a pandas frame; `kwargs` go to `pa.Table.to_pandas`."""
+        check_blob_mode(blob_mode)
+        return self.to_arrow().to_pandas(**kwargs)
+
+
+@not_built(*_LATER, *_LATER_LSM, *_LATER_SYNC)
+class LanceTable(Table):
+    """A table in a local or in-memory database. All methods block; they may be called from any thread and inside event loops."""
+
+    def __init__(
+        self,
+        connection: "LanceDBConnection",
+        name: str,
+        *,
+        namespace_path: Optional[List[str]] = None,
+        storage_options: Optional[Dict[str, str]] = None,
+        index_cache_size: Optional[int] = None,
+        location: Optional[str] = None,
+        namespace_client: Optional[Any] = None,
+        managed_versioning: Optional[bool] = None,
+        pushdown_operations: Optional[set] = None,
+        route_pushdown_to_rust: bool = False,
+        _async: "Optional[AsyncTable]" = None,
+    ):
+        if namespace_path or namespace_client or managed_versioning or pushdown_operations or route_pushdown_to_rust:
+            raise refuse("opening a table inside a namespace")
+        if location is not None:
+            raise refuse("opening a table by location")
+        self._conn = connection
+        self._inner: "_NativeTable" = connection._inner.open_table(name) if _async is None else _async._inner
+
+    @classmethod
+    def _wrap(cls, connection: "LanceDBConnection", native: "_NativeTable") -> "LanceTable":
+        table = cls.__new__(cls)
+        table._conn, table._inner = connection, native
+        return table
+
+    @classmethod
+    def open(
+        cls,
+        db: "LanceDBConnection",
+        name: str,
+        *,
+        namespace_path: Optional[List[str]] = None,
+        storage_options: Optional[Dict[str, str]] = None,
+        index_cache_size: Optional[int] = None,
+        location: Optional[str] = None,
+        namespace_client: Optional[Any] = None,
+        managed_versioning: Optional[bool] = None,
+        pushdown_operations: Optional[set] = None,
+    ) -> "LanceTable":
+        """Opens a table of `db`. ValueError "Table 'x' was not found" when there is none."""
+        return cls(
+            db,
+            name,
+            namespace_path=namespace_path,
+            storage_options=storage_options,
+            index_cache_size=index_cache_size,
+            location=location,
+            namespace_client=namespace_client,
+            managed_versioning=managed_versioning,
+            pushdown_operations=pushdown_operations,
+        )
+
+    @classmethod
+    def create(
+        cls,
+        db: "LanceDBConnection",
+        name: str,
+        data: "Optional[DATA]" = None,
+        schema: "Optional[pyarrow.Schema]" = None,
+        mode: CreateMode = "create",
+        exist_ok: bool = False,
+        on_bad_vectors: OnBadVectorsType = "error",
+        fill_value: float = 0.0,
+        embedding_functions: Optional[List[Any]] = None,
+        *,
+        namespace_path: Optional[List[str]] = None,
+        storage_options: Optional[Dict[str, Union[str, bool]]] = None,
+        data_storage_version: Optional[str] = None,
+        enable_v2_manifest_paths: Optional[bool] = None,
+        location: Optional[str] = None,
+        namespace_client: Optional[Any] = None,
+        pushdown_operations: Optional[set] = None,
+        route_pushdown_to_rust: bool = False,
+    ) -> "LanceTable":
+        """Same as `db.create_table`."""
+        if namespace_client or pushdown_operations or route_pushdown_to_rust:
+            raise refuse("creating a table inside a namespace")
+        if location is not None:
+            raise refuse("creating a table by location")
+        return db.create_table(
+            name,
+            data,
+            schema,
+            mode,
+            exist_ok,
+            on_bad_vectors,
+            fill_value,
+            embedding_functions,
+            namespace_path=namespace_path,
+            storage_options=storage_options,
+            data_storage_version=data_storage_version,
+            enable_v2_manifest_paths=enable_v2_manifest_paths,
+        )
+
+    def __repr__(self) -> str:
+        return f"LanceTable(name={self.name!r}, _conn={self._conn!r})"
+
+    # --- what it is ---
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self._inner.name
+
+    @property
+    def id(self) -> str:
+        """The name, with the namespace before it when there is one."""
+        return self._inner.name
+
+    @property
+    def namespace(self) -> List[str]:
+        """The namespace that the table is in: `[]`, the root."""
+        return []
+
+    @property
+    def uri(self) -> str:
+        """Where the table is stored: a path for local databases."""
+        return self._inner.uri
+
+    @property
+    def version(self) -> int:
+        """The number of the version that reads see."""
+        return self._inner.version()
+
+    @property
+    def schema(self) -> "pyarrow.Schema":
+        """The columns, as an Arrow schema."""
+        return self._inner.schema()
+
+    @property
+    def embedding_functions(self) -> Dict[str, Any]:
+        """Vector column -> embedding function: `{}`. NotImplementedError for a table that has some."""
+        return _handle.embedding_functions(self._inner)
+
+    def stats(self) -> Dict[str, Any]:
+        """`total_bytes`, `num_rows`, `num_indices` and `fragment_stats` (`num_fragments`, `num_small_fragments`, `lengths`)."""
+        return self._inner.stats()
+
+    def current_branch(self) -> Optional[str]:
+        """The branch that the handle is on: None, the main one."""
+        return None
+
+    @property
+    def branches(self):
+        """Not supported yet."""
+        raise refuse("LanceTable.branches")
+
+    def uses_v2_manifest_paths(self) -> bool:
+        """Whether manifests are named so that the newest is found first."""
+        return self._inner.uses_v2_manifest_paths()
+
+    def initial_storage_options(self) -> Optional[Dict[str, str]]:
+        """Options of the object store: None for a local one."""
+        return None
+
+    def latest_storage_options(self) -> Optional[Dict[str, str]]:
+        """Options of the object store: None for a local one."""
+        return None
+
+    # --- reading ---
+
+    def count_rows(self, filter: Optional[str] = None) -> int:
+        """How many rows there are, or for how many the SQL predicate is true. ValueError when it does not parse."""
+        return self._inner.count_rows(_handle.check_filter(filter))
+
+    def head(self, n: int = 5) -> "pyarrow.Table":
+        """The first `n` rows. OverflowError for a negative number."""
+        return _handle.head(self._inner, n)
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """All rows as a `pa.Table`, in insertion order."""
+        return self._inner.to_table()
+
+    def to_polars(self, batch_size: Optional[int] = None) -> "pl.LazyFrame":
+        """The table as a Polars LazyFrame, read when collected; `batch_size` bounds the rows read at a time."""
+        return _handle.lazy_frame(self._inner, batch_size)
+
+    def to_lance(self, **kwargs) -> "LanceDataset":
+        """The present version as a `glaive.lance.LanceDataset`; `kwargs` go to `glaive.lance.dataset`."""
+        return _handle.dataset(self._inner, kwargs)
+
+    def search(
+        self,
+        query: "Optional[Union[VEC, str, Tuple]]" = None,
+        vector_column_name: Optional[str] = None,
+        query_type: QueryType = "auto",
+        ordering_field_name: Optional[str] = None,
+        fts_columns: Optional[Union[str, List[str]]] = None,
+    ) -> LanceQueryBuilder:
+        """Starts a search (exact nearest neighbours) or, with `query=None`, a scan.
+
+        Args:
+            query: a vector (list, tuple, numpy or Arrow array), or a list of vectors: each is searched for and the result has the
+                column `query_index`. In a multivector column a list of vectors is one query. None: all rows.
+            vector_column_name: which column to search; needed only when more than one fits the query's dimension.
+            query_type: "auto" or "vector". "fts" and "hybrid" raise NotImplementedError for now.
+
+        Returns a builder: add `where`, `select`, `limit`, ..., then ask for the result with `to_arrow`, `to_list`, ...
+        """
+        return LanceQueryBuilder.create(self, query, query_type, vector_column_name, ordering_field_name, fts_columns)
+
+    def take_offsets(self, offsets: List[int]) -> LanceTakeQueryBuilder:
+        """The rows at these positions (0 is the first row), in the table's order; positions behind the end are left out."""
+        return LanceTakeQueryBuilder(_handle.take_offsets(self._inner, offsets))
+
+    def take_row_ids(self, row_ids: List[int]) -> LanceTakeQueryBuilder:
+        """The rows with these `_rowid`s, each once, in the table's order; ids that do not exist are left out."""
+        return LanceTakeQueryBuilder(_handle.take_row_ids(self._inner, row_ids))
+
+    def __getitems__(self, offsets: List[int]) -> "pyarrow.Table":
+        """The rows at these positions in the order asked for, repeats included (what data loaders call)."""
+        return self._inner.take_offsets(offsets)
+
+    # --- writing ---
+
+    def add(
+        self,
+        data: "DATA",
+        mode: AddMode = "append",
+        on_bad_vectors: OnBadVectorsType = "error",
+        fill_value: float = 0.0,
+        progress: Optional[Union[bool, Callable, Any]] = None,
+        write_parallelism: Optional[int] = None,
+        allow_external_blob_outside_bases: bool = False,
+    ) -> AddResult:
+        """Adds rows and returns the new version.
+
+        Columns are matched by name at every level; missing nullable ones become null, values are cast to the table's types.
+
+        Args:
+            data: list of dicts or LanceModels, pandas or Polars frame, Arrow table, batch, reader, dataset or scanner, or an
+                iterator of these.
+            mode: "append", or "overwrite" to replace rows and schema.
+            on_bad_vectors: what to do with vectors that are null, of another length or contain NaN: "error", "drop" the row,
+                "fill" with `fill_value`, or make them "null".
+            fill_value: see `on_bad_vectors`; None means 0.0.
+            progress: True for a bar, a callable that gets a dict, or an object like a tqdm bar.
+            write_parallelism: accepted for compatibility; the engine uses its own thread pool.
+
+        Raises ValueError when the data does not fit (unknown column, null in a non-nullable one, failing cast, bad vector) or the
+        table is checked out at a version; the table is unchanged then.
+        """
+        return _handle.add(
+            self._inner, data, mode, on_bad_vectors, fill_value, progress, write_parallelism, allow_external_blob_outside_bases
+        )
+
+    def delete(self, where: str) -> DeleteResult:
+        """Deletes the rows for which the SQL predicate is true ("true" for all), as a new version.
+
+        ValueError when it does not parse or the table is checked out at a version.
+        """
+        return _handle.delete(self._inner, where)
+
+    # --- versions ---
+
+    @property
+    def tags(self) -> Tags:
+        """Names for versions."""
+        return Tags(self)
+
+    def list_versions(self) -> List[Dict[str, Any]]:
+        """Oldest first: dicts with `version` (int), `timestamp` (datetime, local time) and `metadata` (dict)."""
+        return _handle.list_versions(self._inner)
+
+    def checkout(self, version: Union[int, str]) -> None:
+        """Shows a version (by number or tag) and stays there. ValueError when it does not exist."""
+        _handle.checkout(self._inner, version)
+
+    def checkout_latest(self) -> None:
+        """Shows the newest version, and follows again."""
+        self._inner.checkout_latest()
+
+    def restore(self, version: Optional[Union[int, str]] = None) -> None:
+        """Makes a version (by number or tag; without argument the one checked out) the newest again, as a new version.
+
+        ValueError when it does not exist, or without argument and checkout.
+        """
+        _handle.restore(self._inner, version)
+
+
+@not_built(*_LATER, *_LATER_LSM, "create_index", "migrate_manifest_paths_v2", asynchronous=True)
+@not_built("merge_insert", "replace_field_metadata")
+class AsyncTable:
+    """A table for async code. Get one from `AsyncConnection.create_table` or `open_table`.
+
+    Methods are coroutines unless noted; each engine call runs on a thread of a pool of its own. See `LanceTable` for what they do.
+    """
+
+    def __init__(
+        self,
+        table: "_NativeTable",
+        *,
+        namespace_path: Optional[List[str]] = None,
+        namespace_client: Optional[Any] = None,
+        pushdown_operations: Optional[set] = None,
+        route_pushdown_to_rust: bool = False,
+        _interval: Optional[timedelta] = None,
+    ):
+        if namespace_path or namespace_client or pushdown_operations or route_pushdown_to_rust:
+            raise refuse("opening a table inside a namespace")
+        self._inner = table
+        self._interval = _interval
+
+    def __repr__(self) -> str:
+        from .db import describe_interval
+
+        if not self.is_open():
+            return f"ClosedTable({self.name})"
+        return f"NativeTable({self.name}, uri={self._inner.uri}, read_consistency_interval={describe_interval(self._interval)})"
+
+    def __enter__(self) -> "AsyncTable":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    # --- not coroutines ---
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self._inner.name
+
+    @property
+    def tags(self) -> "AsyncTags":
+        """Names for versions."""
+        return AsyncTags(self)
+
+    @property
+    def branches(self):
+        """Not supported yet."""
+        raise refuse("AsyncTable.branches")
+
+    def is_open(self) -> bool:
+        """False after `close`."""
+        return self._inner.is_open
+
+    def close(self) -> None:
+        """Lets go of the table; later calls raise RuntimeError "is closed"."""
+        self._inner.close()
+
+    def current_branch(self) -> Optional[str]:
+        """The branch that the handle is on: None, the main one."""
+        return None
+
+    def query(self) -> AsyncQuery:
+        """Starts a scan; `nearest_to` makes a search of it."""
+        return AsyncQuery(Plan(self._inner), self)
+
+    def vector_search(self, query_vector: "Union[VEC, Tuple]") -> AsyncVectorQuery:
+        """Same as `query().nearest_to(query_vector)`."""
+        return self.query().nearest_to(query_vector)
+
+    def take_offsets(self, offsets: List[int]) -> AsyncTakeQuery:
+        """The rows at these positions, in the table's order."""
+        return AsyncTakeQuery(_handle.take_offsets(self._inner, offsets), self)
+
+    def take_row_ids(self, row_ids: List[int]) -> AsyncTakeQuery:
+        """The rows with these `_rowid`s, each once, in the table's order."""
+        return AsyncTakeQuery(_handle.take_row_ids(self._inner, row_ids), self)
+
+    # --- what it is ---
+
+    async def schema(self) -> "pyarrow.Schema":
+        """The columns, as an Arrow schema."""
+        return await _pool.run(self._inner.schema)
+
+    async def version(self) -> int:
+        """The number of the version that reads see."""
+        return await _pool.run(self._inner.version)
+
+    async def uri(self) -> str:
+        """Where the table is stored."""
+        return self._inner.uri
+
+    async def embedding_functions(self) -> Dict[str, Any]:
+        """See `LanceTable.embedding_functions`."""
+        return await _pool.run(_handle.embedding_functions, self._inner)
+
+    async def stats(self) -> Dict[str, Any]:
+        """See `LanceTable.stats`."""
+        return await _pool.run(self._inner.stats)
+
+    async def uses_v2_manifest_paths(self) -> bool:
+        """Whether manifests are named so that the newest is found first."""
+        return await _pool.run(self._inner.uses_v2_manifest_paths)
+
+    async def initial_storage_options(self) -> Optional[Dict[str, str]]:
+        """Options of the object store: None for a local one."""
+        return None
+
+    async def latest_storage_options(self) -> Optional[Dict[str, str]]:
+        """Options of the object store: None for a local one."""
+        return None
+
+    # --- reading ---
+
+    async def count_rows(self, filter: Optional[str] = None) -> int:
+        """See `LanceTable.count_rows`."""
+        return await _pool.run_cancellable(self._inner.count_rows, _handle.check_filter(filter))
+
+    async def head(self, n: int = 5) -> "pyarrow.Table":
+        """The first `n` rows."""
+        return await _pool.run(_handle.head, self._inner, n)
+
+    async def to_arrow(self) -> "pyarrow.Table":
+        """All rows as a `pa.Table`, in insertion order."""
+        return await _pool.run_cancellable(self._inner.to_table)
+
+    async def to_pandas(self, blob_mode: BlobMode = "lazy", **kwargs) -> "pd.DataFrame":
+        """All rows as a pandas frame."""
+        check_blob_mode(blob_mode)
+        return (await self.to_arrow()).to_pandas(**kwargs)
+
+    async def to_lance(self, **kwargs) -> "LanceDataset":
+        """See `LanceTable.to_lance`."""
+        return await _pool.run(_handle.dataset, self._inner, kwargs)
+
+    async def search(
+        self,
+        query: "Optional[Union[VEC, str, Tuple]]" = None,
+        vector_column_name: Optional[str] = None,
+        query_type: QueryType = "auto",
+        ordering_field_name: Optional[str] = None,
+        fts_columns: Optional[Union[str, List[str]]] = None,
+    ) -> Union[AsyncQuery, AsyncVectorQuery]:
+        """Starts a search, or a scan with `query=None`. See `LanceTable.search`."""
+        if query_type not in ("auto", "vector", "fts", "hybrid"):
+            raise InvalidInputError(f"Unknown query type: '{query_type}'")
+        if query_type == "hybrid":
+            raise refuse("hybrid search")
+        if query is None:
+            return self.query()
+        if isinstance(query, str):
+            if query_type == "vector":
+                raise InvalidInputError(f"Column '{vector_column_name or 'vector'}' has no registered embedding function.")
+            raise refuse("full text search")
+        if query_type == "fts":
+            raise InvalidTypeError(f"'fts' query must be a string or FullTextQuery: {type(query)}")
+        if not hasattr(query, "__len__") or isinstance(query, (dict, bytes)):
+            raise InvalidTypeError(f"Unsupported query type: {type(query)}")
+        found = self.query().nearest_to(query)
+        return found if vector_column_name is None else found.column(vector_column_name)
+
+    # --- writing ---
+
+    async def add(
+        self,
+        data: "DATA",
+        *,
+        mode: Optional[AddMode] = "append",
+        on_bad_vectors: Optional[OnBadVectorsType] = None,
+        fill_value: Optional[float] = None,
+        progress: Optional[Union[bool, Callable, Any]] = None,
+        write_parallelism: Optional[int] = None,
+        allow_external_blob_outside_bases: bool = False,
+    ) -> AddResult:
+        """See `LanceTable.add`."""
+        return await _pool.run(
+            _handle.add,
+            self._inner,
+            data,
+            mode,
+            on_bad_vectors,
+            fill_value,
+            progress,
+            write_parallelism,
+            allow_external_blob_outside_bases,
+        )
+
+    async def delete(self, where: str) -> DeleteResult:
+        """See `LanceTable.delete`."""
+        return await _pool.run(_handle.delete, self._inner, where)
+
+    # --- versions ---
+
+    async def list_versions(self) -> List[Dict[str, Any]]:
+        """See `LanceTable.list_versions`."""
+        return await _pool.run(_handle.list_versions, self._inner)
+
+    async def checkout(self, version: Union[int, str]) -> None:
+        """See `LanceTable.checkout`."""
+        await _pool.run(_handle.checkout, self._inner, version)
+
+    async def checkout_latest(self) -> None:
+        """See `LanceTable.checkout_latest`."""
+        await _pool.run(self._inner.checkout_latest)
+
+    async def restore(self, version: Optional[Union[int, str]] = None) -> None:
+        """See `LanceTable.restore`."""
+        await _pool.run(_handle.restore, self._inner, version)
+
+
+class AsyncTags:
+    """See `Tags`; the methods are coroutines."""
+
+    def __init__(self, table: AsyncTable):
+        self._inner = table._inner
+
+    async def list(self) -> Dict[str, Dict[str, int]]:
+        """Tag -> `{"version": int, "manifest_size": int}`."""
+        return await _pool.run(_handle.list_tags, self._inner)
+
+    async def get_version(self, tag: str) -> int:
+        """The version that the tag names."""
+        return await _pool.run(_handle.tag_version, self._inner, tag)
+
+    async def create(self, tag: str, version: int) -> None:
+        """Names a version."""
+        await _pool.run(_handle.create_tag, self._inner, tag, version)
+
+    async def update(self, tag: str, version: int) -> None:
+        """Moves a tag to another version."""
+        await _pool.run(_handle.update_tag, self._inner, tag, version)
+
+    async def delete(self, tag: str) -> None:
+        """Removes a tag."""
+        await _pool.run(_handle.delete_tag, self._inner, tag)
