@@ -60,6 +60,11 @@ int64_t RangeBytes(const arrow::ArrayData& data, int64_t start, int64_t length) 
 
 }  // namespace
 
+int64_t PageBytes(const FileWriterOptions& options) {
+  constexpr int64_t kDefaultPageBytes = int64_t{8} << 20;
+  return options.page_bytes > 0 ? options.page_bytes : kDefaultPageBytes;
+}
+
 int64_t SliceBytes(const arrow::ArrayData& data) {
   return RangeBytes(data, data.offset, data.length);
 }

@@ -20,6 +20,8 @@ class ColumnWriter {
  public:
   virtual ~ColumnWriter() = default;
 
+  // Whether Add can take `data`: called for all columns before any of them adds rows.
+  virtual Status Accept(const arrow::ArrayData& data) const = 0;
   // The next rows of the top-level column that this column belongs to, in the layout of
   // CastForStorage. `batch_bytes`: size of the whole batch, to judge what keeping a
   // reference would pin.
@@ -42,6 +44,9 @@ Result<std::vector<std::unique_ptr<ColumnWriter>>> MakeStructuralColumnWriters(
     const Field& field, const FileWriterOptions& options, PageSink* sink);
 Result<std::vector<std::unique_ptr<ColumnWriter>>> MakeColumnWriters20(
     const Field& field, const FileWriterOptions& options, PageSink* sink);
+
+// Buffered bytes above which a column becomes a page.
+int64_t PageBytes(const FileWriterOptions& options);
 
 // Bytes of Arrow memory that the rows of `data` take, without what lies outside its
 // slice.

@@ -79,6 +79,9 @@ Result<std::vector<std::shared_ptr<arrow::ArrayData>>> FileWriter::Impl::Prepare
     }
     GLAIVE_ASSIGN_OR_RETURN(auto data, CastForStorage(field, batch.column(found[0])));
     GLAIVE_RETURN_NOT_OK(CheckNulls(field, *data));
+    for (const auto& column : columns[out.size()].writers) {
+      GLAIVE_RETURN_NOT_OK(column->Accept(*data));
+    }
     out.push_back(std::move(data));
   }
   if (batch.num_columns() > static_cast<int>(out.size())) {
