@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Optional
 from . import _vectors
 from ._fit import fit_batch
 from ._lazy import pa
-from ._rows import is_model, is_model_class, refuse_single, rows_to_table
+from ._rows import complete, has_null, is_model, is_model_class, refuse_single, rows_to_table
 from ._unsupported import refuse
 from .common import validate_schema
 from .exceptions import InvalidInputError, InvalidTypeError, SchemaMismatchError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _LOOK_AHEAD = 64
 # Rows of a batch while bad vectors are handled: bounds the memory of the index matrices.
 _POLICY_ROWS = 8192
+_END = object()
 
 
 class Incoming:
@@ -161,21 +162,40 @@ def _fit_table(table, schema):
 
 
 def _from_iterator(items: Iterable[Any], target) -> Incoming:
-    """Each item is data by itself; the first one fixes the schema, later ones are cast to it."""
+    """Each item is data by itself; the first one fixes the schema, later ones are cast to it.
+
+    A column of which nothing but nulls was seen takes its type from the next items.
+    """
     items = iter(items)
-    try:
-        first = as_incoming(next(items), target)
-    except StopIteration:
-        raise InvalidInputError("Cannot create table from empty iterator") from None
-    schema = first.schema
+    read: List[Incoming] = []
+    schema = None
+    while schema is None or len(read) < _LOOK_AHEAD and any(has_null(field.type) for field in schema):
+        item = next(items, _END)
+        if item is _END:
+            break
+        read.append(as_incoming(item, target))
+        schema = read[0].schema if schema is None else _complete_schema(schema, read[-1].schema)
+    if schema is None:
+        raise InvalidInputError("Cannot create table from empty iterator")
 
     def batches():
-        yield from first.batches()
+        for incoming in read:
+            for batch in incoming.batches():
+                yield fit_batch(batch, schema)
         for item in items:
             for batch in as_incoming(item, schema).batches():
                 yield fit_batch(batch, schema)
 
     return Incoming(schema, batches=batches())
+
+
+def _complete_schema(schema, later):
+    """`schema` with the types of `later` where its own columns had nulls only."""
+    for index, field in enumerate(schema):
+        other = later.get_field_index(field.name)
+        if other >= 0 and has_null(field.type):
+            schema = schema.set(index, field.with_type(complete(field.type, later.field(other).type)))
+    return schema
 
 
 # --- new tables ---------------------------------------------------------------------------------------------

@@ -56,8 +56,7 @@ def _as_dict(row: Any) -> dict:
 
 def _column(name: str, values: list, wanted: Optional["pyarrow.DataType"]):
     refusals = (pa.ArrowException, TypeError, ValueError, OverflowError)
-    typed = wanted is not None and not isinstance(wanted, pa.BaseExtensionType) and not has_struct(wanted)
-    if typed:
+    if wanted is not None and _takes_python_values(wanted):
         try:
             return pa.array(values, wanted)
         except refusals:
@@ -79,6 +78,17 @@ def _column(name: str, values: list, wanted: Optional["pyarrow.DataType"]):
             except refusals:
                 pass
     return array
+
+
+def _takes_python_values(wanted) -> bool:
+    """Whether pyarrow makes arrays of this type straight from Python values without losing any: vectors and maps.
+
+    For other types values are given their own type first, as pyarrow cuts 1.5 to 1 and leaves out unknown members of structs.
+    """
+    if pa.types.is_map(wanted):
+        return not has_struct(wanted.item_type)
+    is_list = pa.types.is_list(wanted) or pa.types.is_large_list(wanted) or pa.types.is_fixed_size_list(wanted)
+    return is_list and pa.types.is_floating(wanted.value_type)
 
 
 def _children(data_type):

@@ -147,7 +147,8 @@ def handle_batch(
             raise BadVectorError(f"Vector column '{name}' has NaNs. {advice}")
     bad = wrong_length if has_nan is None else wrong_length | has_nan
     if not bad.any():
-        return _with_column(batch, index, _as_vectors(column, dim, value_type))
+        vectors = _as_vectors(column, dim, value_type)
+        return batch if vectors is column else _with_column(batch, index, vectors)
     if policy == "drop":
         kept = batch.filter(pa.array(~bad))
         return _with_column(kept, index, _as_vectors(kept.column(index), dim, value_type))
@@ -164,8 +165,6 @@ def reject_nan(batch: "pyarrow.RecordBatch", name: str) -> None:
 
 
 def _with_column(batch, index, column):
-    if column is batch.column(index):
-        return batch
     old = batch.schema.field(index)
     field = pa.field(old.name, column.type, old.nullable or column.null_count > 0, old.metadata)
     return batch.set_column(index, field, column)

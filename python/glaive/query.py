@@ -294,6 +294,10 @@ class LanceQueryBuilder(ABC):
 class LanceEmptyQueryBuilder(LanceQueryBuilder):
     """A plain scan: all rows in insertion order, filtered and limited as asked."""
 
+    def to_batches(self, /, batch_size: Optional[int] = None, timeout: Optional[timedelta] = None) -> "pyarrow.RecordBatchReader":
+        """The rows as a reader whose batches have at most `batch_size` rows; it streams."""
+        return self._plan.to_reader(batch_size, timeout)
+
     def to_query_object(self) -> Query:
         """The options gathered so far."""
         plan = self._plan
@@ -318,7 +322,7 @@ class LanceVectorQueryBuilder(LanceQueryBuilder):
         self,
         table: "Table",
         query: "VEC",
-        vector_column: Optional[str] = None,
+        vector_column: Optional[str],
         str_query: Optional[str] = None,
         fast_search: Optional[bool] = None,
     ):

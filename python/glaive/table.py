@@ -44,8 +44,8 @@ _LATER_LSM = (
     "set_lsm_write_spec set_unenforced_primary_key unset_lsm_write_spec"
 ).split()
 _LATER_SYNC = (
-    "cleanup_old_versions compact_files create_fts_index create_index create_scalar_index merge merge_insert "
-    "migrate_v2_manifest_paths replace_field_metadata"
+    "cleanup_old_versions compact_files create_fts_index create_index create_scalar_index infer_tokenizer_configs merge "
+    "merge_insert migrate_v2_manifest_paths replace_field_metadata"
 ).split()
 
 
