@@ -6,8 +6,8 @@
     table = db.create_table("items", [{"id": 1, "vector": [0.1, 1.0]}, {"id": 2, "vector": [3.9, 0.5]}])
     table.search([0.0, 1.0]).limit(1).to_list()
 
-`connect` opens a database for blocking calls, `connect_async` one for coroutines. `glaive.lance` has the dataset-level API. Importing
-the package imports neither pandas nor polars nor pydantic, and pyarrow only once it is needed.
+`connect` opens a database for blocking calls, `connect_async` one for coroutines. `glaive.lance` has the dataset-level API.
+Importing the package imports neither pandas nor polars nor pydantic, and pyarrow only once it is needed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import os
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
 
+from ._database import local_path, open_native
 from ._glaive import __version__
 from ._unsupported import not_built_function, refuse
 from .common import URI, sanitize_uri
-from .db import AsyncConnection, DBConnection, LanceDBConnection, deserialize_local, local_path, open_native
+from .db import AsyncConnection, DBConnection, LanceDBConnection, deserialize_local
 from .exceptions import InvalidInputError
 from .job import AsyncJob, Job
 from .session import Session

@@ -142,7 +142,9 @@ def handle_batch(
     if policy == "error":
         advice = "Set on_bad_vectors to 'drop' (leave the rows out), 'fill' (use fill_value instead) or 'null' to accept them."
         if wrong_length.any():
-            raise BadVectorError(f"Vector column '{name}' has variable length vectors or nulls: {dim} values are expected. {advice}")
+            raise BadVectorError(
+                f"Vector column '{name}' has variable length vectors or nulls: {dim} values are expected. {advice}"
+            )
         if has_nan is not None:
             raise BadVectorError(f"Vector column '{name}' has NaNs. {advice}")
     bad = wrong_length if has_nan is None else wrong_length | has_nan

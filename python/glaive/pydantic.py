@@ -9,8 +9,8 @@
     table.add([Item(id=1, vector=[1, 2, 3])])
     table.search([1, 2, 3]).limit(1).to_pydantic(Item)
 
-Fields are non-nullable unless they are Optional or a nullable Vector. Names of columns are the names of fields, also where a field has
-an alias.
+Fields are non-nullable unless they are Optional or a nullable Vector. Columns have the names of the fields, also where a field
+has an alias.
 """
 
 from __future__ import annotations

@@ -7,18 +7,34 @@ Builders gather options and return themselves; `to_arrow` and its kin carry the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, Tuple, Type, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, Type, TypeVar, Union
 
-from . import _pool
 from ._lazy import np, pa
-from ._plan import Plan, check_count, check_metric, prepare_queries, query_width
+from ._plan import Plan, check_count, prepare_queries, query_width
+from ._query_async import (
+    AsyncQuery,
+    AsyncQueryBase,
+    AsyncStandardQuery,
+    AsyncTakeQuery,
+    AsyncVectorQuery,
+    AsyncVectorQueryBase,
+)
+from ._query_common import (
+    ColumnOrdering,
+    Query,
+    Take,
+    check_blob_mode,
+    positive_nprobes,
+    to_frame,
+    to_models,
+    to_polars_frame,
+    vector_column_for,
+    vector_query,
+)
 from ._unsupported import not_built, refuse
-from .arrow import AsyncRecordBatchReader
 from .exceptions import InvalidInputError, InvalidTypeError
 from .types import BlobMode
-from .util import MANY_VECTOR_COLUMNS, NO_VECTOR_COLUMN, flatten_columns, vector_column_paths
 
 if TYPE_CHECKING:
     import sys
@@ -29,7 +45,7 @@ if TYPE_CHECKING:
 
     from .common import VEC
     from .pydantic import LanceModel
-    from .table import AsyncTable, Table
+    from .table import Table
 
     if sys.version_info >= (3, 11):
         from typing import Self
@@ -38,89 +54,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="LanceModel")
 
-BLOB_MODES = ("lazy", "bytes", "descriptions")
-
-
-@dataclass(frozen=True)
-class ColumnOrdering:
-    """One column of a sort order."""
-
-    column_name: str
-    ascending: bool = True
-    nulls_first: bool = False
-
-
-@dataclass
-class Query:
-    """The options of a query, as `to_query_object` reports them. None: not set."""
-
-    vector_column: Optional[str] = None
-    vector: Any = None
-    filter: Optional[str] = None
-    postfilter: Optional[bool] = None
-    full_text_query: Optional[Any] = None
-    limit: Optional[int] = None
-    distance_type: Optional[str] = None
-    columns: Optional[Union[List[str], Dict[str, str]]] = None
-    minimum_nprobes: Optional[int] = None
-    maximum_nprobes: Optional[int] = None
-    lower_bound: Optional[float] = None
-    upper_bound: Optional[float] = None
-    refine_factor: Optional[int] = None
-    with_row_id: Optional[bool] = None
-    with_row_address: Optional[bool] = None
-    fragments: Optional[Any] = None
-    fragment_ids: Optional[List[int]] = None
-    offset: Optional[int] = None
-    take_offsets: Optional[List[int]] = None
-    fast_search: Optional[bool] = None
-    use_lsm: Optional[bool] = None
-    ef: Optional[int] = None
-    bypass_vector_index: Optional[bool] = None
-    order_by: Optional[List[ColumnOrdering]] = None
-
-
-# --- results ------------------------------------------------------------------------------------------------
-
-
-def check_blob_mode(blob_mode: str) -> None:
-    """ValueError unless `blob_mode` is one of the known ones."""
-    if blob_mode not in BLOB_MODES:
-        raise InvalidInputError(f"blob_mode must be one of {', '.join(map(repr, BLOB_MODES))}, got {blob_mode!r}")
-
-
-def _frame(table, flatten, kwargs) -> "pd.DataFrame":
-    return flatten_columns(table, flatten).to_pandas(**kwargs)
-
-
-def _polars(table) -> "pl.DataFrame":
-    import polars
-
-    return polars.from_arrow(table)
-
-
-def _models(table, model):
-    from .pydantic import model_from_row
-
-    return [model_from_row(model, row) for row in table.to_pylist()]
-
-
-def vector_column_for(table, column: Optional[str], width: Optional[int]) -> str:
-    """The vector column that a search means; ValueError with the candidates when there is none or more than one."""
-    if column is not None:
-        return column
-    try:
-        return table.infer_vector_column(width)
-    except ValueError:
-        candidates = vector_column_paths(table.schema(), width)
-        if not candidates:
-            raise InvalidInputError(NO_VECTOR_COLUMN) from None
-        if len(candidates) > 1:
-            raise InvalidInputError(f"{MANY_VECTOR_COLUMNS} Candidates: {candidates}") from None
-        raise
-
-
-# --- sync builders ------------------------------------------------------------------------------------------
+__all__ = [
+    "AsyncQuery",
+    "AsyncQueryBase",
+    "AsyncStandardQuery",
+    "AsyncTakeQuery",
+    "AsyncVectorQuery",
+    "AsyncVectorQueryBase",
+    "ColumnOrdering",
+    "LanceEmptyQueryBuilder",
+    "LanceQueryBuilder",
+    "LanceTakeQueryBuilder",
+    "LanceVectorQueryBuilder",
+    "Query",
+]
 
 
 class LanceQueryBuilder(ABC):
@@ -244,7 +191,9 @@ class LanceQueryBuilder(ABC):
         """The result as a `pa.Table`. A query that takes longer than `timeout` raises RuntimeError "Query timeout"."""
         return self._plan.to_table(timeout)
 
-    def to_batches(self, /, batch_size: Optional[int] = None, *, timeout: Optional[timedelta] = None) -> "pyarrow.RecordBatchReader":
+    def to_batches(
+        self, /, batch_size: Optional[int] = None, *, timeout: Optional[timedelta] = None
+    ) -> "pyarrow.RecordBatchReader":
         """The result as a reader whose batches have at most `batch_size` rows; a scan streams."""
         return self._plan.to_reader(batch_size, timeout)
 
@@ -265,7 +214,7 @@ class LanceQueryBuilder(ABC):
         `flatten`: True spreads structs into columns "a.b", a positive number so many levels of them. ValueError otherwise.
         """
         check_blob_mode(blob_mode)
-        return _frame(self.to_arrow(timeout=timeout), flatten, kwargs)
+        return to_frame(self.to_arrow(timeout=timeout), flatten, kwargs)
 
     def to_df(self) -> "pd.DataFrame":
         """Old name of `to_pandas`."""
@@ -276,11 +225,11 @@ class LanceQueryBuilder(ABC):
 
     def to_polars(self, *, timeout: Optional[timedelta] = None) -> "pl.DataFrame":
         """The result as a Polars frame."""
-        return _polars(self.to_arrow(timeout=timeout))
+        return to_polars_frame(self.to_arrow(timeout=timeout))
 
     def to_pydantic(self, model: Type[T], *, timeout: Optional[timedelta] = None) -> List[T]:
         """The result as one object of `model` per row."""
-        return _models(self.to_arrow(timeout=timeout), model)
+        return to_models(self.to_arrow(timeout=timeout), model)
 
     def output_schema(self) -> "pyarrow.Schema":
         """The schema of the result, without running the query."""
@@ -294,7 +243,9 @@ class LanceQueryBuilder(ABC):
 class LanceEmptyQueryBuilder(LanceQueryBuilder):
     """A plain scan: all rows in insertion order, filtered and limited as asked."""
 
-    def to_batches(self, /, batch_size: Optional[int] = None, timeout: Optional[timedelta] = None) -> "pyarrow.RecordBatchReader":
+    def to_batches(
+        self, /, batch_size: Optional[int] = None, timeout: Optional[timedelta] = None
+    ) -> "pyarrow.RecordBatchReader":
         """The rows as a reader whose batches have at most `batch_size` rows; it streams."""
         return self._plan.to_reader(batch_size, timeout)
 
@@ -374,7 +325,7 @@ class LanceVectorQueryBuilder(LanceQueryBuilder):
 
     def minimum_nprobes(self, minimum_nprobes: int) -> "LanceVectorQueryBuilder":
         """Least number of partitions. ValueError, when the query runs, unless it is at least 1 and at most the maximum."""
-        self._plan.minimum_nprobes = _positive_nprobes(minimum_nprobes)
+        self._plan.minimum_nprobes = positive_nprobes(minimum_nprobes)
         return self
 
     def maximum_nprobes(self, maximum_nprobes: int) -> "LanceVectorQueryBuilder":
@@ -403,81 +354,13 @@ class LanceVectorQueryBuilder(LanceQueryBuilder):
 
     def to_query_object(self) -> Query:
         """The options gathered so far."""
-        query = _vector_query(self._plan)
+        query = vector_query(self._plan)
         query.vector = self._plan.queries.tolist()
         return query
 
 
-def _positive_nprobes(value: int) -> int:
-    value = check_count("minimum_nprobes", value)
-    if value == 0:
-        raise InvalidInputError("minimum_nprobes must be greater than 0")
-    return value
-
-
-def _vector_query(plan: Plan) -> Query:
-    return Query(
-        vector_column=plan.column,
-        filter=plan.filter,
-        postfilter=plan.postfilter,
-        limit=plan.limit,
-        distance_type=plan.metric,
-        columns=plan.columns,
-        minimum_nprobes=plan.minimum_nprobes,
-        maximum_nprobes=plan.maximum_nprobes,
-        lower_bound=plan.lower_bound,
-        upper_bound=plan.upper_bound,
-        refine_factor=plan.refine_factor,
-        with_row_id=plan.with_row_id or None,
-        with_row_address=plan.with_row_address or None,
-        offset=plan.offset,
-        ef=plan.ef,
-        bypass_vector_index=plan.bypass_vector_index,
-    )
-
-
-class _Take:
-    """What sync and async takes share."""
-
-    _plan: Plan
-
-    def select(self, columns: Union[List[str], Dict[str, str]]) -> "Self":
-        """The columns of the result: a list of names or a dict from output name to SQL expression. TypeError otherwise."""
-        if not isinstance(columns, (list, dict)):
-            raise InvalidTypeError("columns must be a list of column names or a dict")
-        self._plan.select(columns)
-        return self
-
-    def with_row_id(self) -> "Self":
-        """Adds the column `_rowid` (uint64)."""
-        self._plan.with_row_id = True
-        return self
-
-    def with_row_address(self, with_row_address: bool = True) -> "Self":
-        """Adds the column `_rowaddr` (uint64)."""
-        self._plan.with_row_address = bool(with_row_address)
-        return self
-
-    def use_lsm(self, enable: bool) -> "Self":
-        """False is what happens anyway; True is not supported yet."""
-        if enable:
-            raise refuse(f"{type(self).__name__}.use_lsm")
-        return self
-
-    def to_query_object(self) -> Query:
-        """The options gathered so far."""
-        plan = self._plan
-        meta, values = ("_rowoffset", plan.offsets) if plan.offsets is not None else ("_rowid", plan.row_ids)
-        return Query(
-            filter=f"{meta} IN ({', '.join(map(str, values))})",
-            columns=plan.columns,
-            with_row_id=plan.with_row_id,
-            take_offsets=plan.offsets,
-        )
-
-
 @not_built("analyze_plan", "fragment_ids", "with_fragments")
-class LanceTakeQueryBuilder(_Take):
+class LanceTakeQueryBuilder(Take):
     """Rows by position or by row id, in the table's order. Made by `Table.take_offsets` and `Table.take_row_ids`."""
 
     def __init__(self, inner: "Union[AsyncTakeQuery, Plan]"):
@@ -507,11 +390,11 @@ class LanceTakeQueryBuilder(_Take):
     ) -> "pd.DataFrame":
         """The rows as a pandas frame; see `LanceQueryBuilder.to_pandas`."""
         check_blob_mode(blob_mode)
-        return _frame(self.to_arrow(timeout), flatten, kwargs)
+        return to_frame(self.to_arrow(timeout), flatten, kwargs)
 
     def to_polars(self, timeout: Optional[timedelta] = None) -> "pl.DataFrame":
         """The rows as a Polars frame."""
-        return _polars(self.to_arrow(timeout))
+        return to_polars_frame(self.to_arrow(timeout))
 
     def output_schema(self) -> "pyarrow.Schema":
         """The schema of the result."""
@@ -522,240 +405,14 @@ class LanceTakeQueryBuilder(_Take):
         return self._plan.explain()
 
 
-# --- async builders -----------------------------------------------------------------------------------------
-
-
-class AsyncQueryBase:
-    """What all async query builders share: the ways to get the result."""
-
-    _plan: Plan
-
-    def __init__(self, inner: Plan, table: "Optional[AsyncTable]" = None):
-        self._plan = inner
-        self._table = table
-
-    def select(self, columns: Union[List[str], Dict[str, str]]) -> "Self":
-        """The columns of the result: a list of names or paths, or a dict from output name to SQL expression."""
-        if not isinstance(columns, (list, dict)):
-            raise InvalidTypeError("columns must be a list of column names or a dict")
-        self._plan.select(columns)
-        return self
-
-    def with_row_id(self) -> "Self":
-        """Adds the column `_rowid` (uint64) at the end."""
-        self._plan.with_row_id = True
-        return self
-
-    def with_row_address(self, with_row_address: bool = True) -> "Self":
-        """Adds the column `_rowaddr` (uint64)."""
-        self._plan.with_row_address = bool(with_row_address)
-        return self
-
-    def fragment_ids(self, fragment_ids: List[int]) -> "Self":
-        """Reads only these fragments of the table (scans only)."""
-        self._plan.fragment_ids = [check_count("fragment id", i) for i in fragment_ids]
-        return self
-
-    def with_fragments(self, fragments: Any) -> "Self":
-        """Not supported yet; see `fragment_ids`."""
-        raise refuse(f"{type(self).__name__}.with_fragments")
-
-    async def to_arrow(self, timeout: Optional[timedelta] = None) -> "pyarrow.Table":
-        """The result as a `pa.Table`. RuntimeError "Query timeout" when it takes longer than `timeout`."""
-        return await _pool.run_cancellable(self._plan.copy().to_table, timeout)
-
-    async def to_batches(
-        self, *, max_batch_length: Optional[int] = None, timeout: Optional[timedelta] = None
-    ) -> AsyncRecordBatchReader:
-        """The result as an async iterator over batches of at most `max_batch_length` rows."""
-        return AsyncRecordBatchReader(await _pool.run(self._plan.copy().to_reader, max_batch_length, timeout))
-
-    async def to_list(self, timeout: Optional[timedelta] = None) -> List[dict]:
-        """The result as one dict per row."""
-        return (await self.to_arrow(timeout)).to_pylist()
-
-    async def to_pandas(
-        self,
-        flatten: Optional[Union[int, bool]] = None,
-        timeout: Optional[timedelta] = None,
-        *,
-        blob_mode: BlobMode = "lazy",
-        **kwargs,
-    ) -> "pd.DataFrame":
-        """The result as a pandas frame; see `LanceQueryBuilder.to_pandas`."""
-        check_blob_mode(blob_mode)
-        return _frame(await self.to_arrow(timeout), flatten, kwargs)
-
-    async def to_polars(self, timeout: Optional[timedelta] = None) -> "pl.DataFrame":
-        """The result as a Polars frame."""
-        return _polars(await self.to_arrow(timeout))
-
-    async def to_pydantic(self, model: "Type[T]", *, timeout: Optional[timedelta] = None) -> "List[T]":
-        """The result as one object of `model` per row."""
-        return _models(await self.to_arrow(timeout), model)
-
-    async def output_schema(self) -> "pyarrow.Schema":
-        """The schema of the result, without running the query."""
-        return await _pool.run(self._plan.output_schema)
-
-    async def explain_plan(self, verbose: Optional[bool] = False) -> str:
-        """The steps of the plan as text."""
-        return await _pool.run(self._plan.explain)
-
-    async def analyze_plan(self, distributed_metrics: Literal["aggregate", "per_worker", "full"] = "aggregate") -> str:
-        """Not supported yet."""
-        raise refuse(f"{type(self).__name__}.analyze_plan")
-
-    def to_query_object(self) -> Query:
-        """The options gathered so far."""
-        plan = self._plan
-        return Query(
-            filter=plan.filter, limit=plan.limit, offset=plan.offset, columns=plan.columns, with_row_id=plan.with_row_id
-        )
-
-
-class AsyncStandardQuery(AsyncQueryBase):
-    """Filters, limits and order, for scans and searches."""
-
-    def where(self, predicate: str) -> "Self":
-        """Only rows for which the SQL predicate is true; repeated calls must all hold."""
-        self._plan.where(predicate)
-        return self
-
-    def limit(self, limit: int) -> "Self":
-        """At most `limit` rows. TypeError for no integer, OverflowError for a negative one."""
-        self._plan.limit = check_count("limit", limit)
-        return self
-
-    def offset(self, offset: int) -> "Self":
-        """Leaves out the first `offset` rows."""
-        self._plan.offset = check_count("offset", offset)
-        return self
-
-    def postfilter(self) -> "Self":
-        """Filters the nearest rows instead of searching among the rows that pass; only searches differ."""
-        self._plan.postfilter = True
-        return self
-
-    def order_by(self, ordering: Optional[List[ColumnOrdering]]) -> "Self":
-        """Not supported yet: raises NotImplementedError unless `ordering` is None."""
-        if ordering is not None:
-            raise refuse(f"{type(self).__name__}.order_by")
-        return self
-
-    def fast_search(self) -> "Self":
-        """Not supported yet."""
-        raise refuse(f"{type(self).__name__}.fast_search")
-
-    def use_lsm(self, enable: bool) -> "Self":
-        """False is what happens anyway; True is not supported yet."""
-        if enable:
-            raise refuse(f"{type(self).__name__}.use_lsm")
-        return self
-
-
-class AsyncQuery(AsyncStandardQuery):
-    """A plain scan, and the start of searches. Made by `AsyncTable.query`."""
-
-    def nearest_to(self, query_vector: "Union[VEC, Tuple, List[VEC]]") -> "AsyncVectorQuery":
-        """The rows nearest to the vector, or to each of several vectors. ValueError for None and for no vector of numbers."""
-        if query_vector is None:
-            raise InvalidInputError("query_vector can not be None")
-        plan = self._plan.copy()
-        plan.queries, plan.batch = prepare_queries(query_vector)
-        return AsyncVectorQuery(plan, self._table)
-
-    def nearest_to_text(self, query: str, columns: Union[str, List[str], None] = None):
-        """Not supported yet."""
-        raise refuse("AsyncQuery.nearest_to_text")
-
-
-class AsyncVectorQueryBase:
-    """The options of vector searches."""
-
-    _plan: Plan
-
-    def column(self, column: str) -> "Self":
-        """The vector column to search; needed when more than one fits."""
-        if not isinstance(column, str):
-            raise InvalidTypeError(f"a column is named by text, not {column!r}")
-        self._plan.column = column
-        return self
-
-    def distance_type(self, distance_type: str) -> "Self":
-        """"l2" (default), "cosine", "dot" or "hamming"; ValueError otherwise."""
-        self._plan.metric = check_metric(distance_type)
-        return self
-
-    def distance_range(self, lower_bound: Optional[float] = None, upper_bound: Optional[float] = None) -> "Self":
-        """Only rows with lower_bound <= distance < upper_bound."""
-        self._plan.distance_range(lower_bound, upper_bound)
-        return self
-
-    def nprobes(self, nprobes: int) -> "Self":
-        """Partitions of an index to look into. No effect on an exact search."""
-        self._plan.minimum_nprobes = self._plan.maximum_nprobes = check_count("nprobes", nprobes)
-        return self
-
-    def minimum_nprobes(self, minimum_nprobes: int) -> "Self":
-        """Least number of partitions; ValueError unless at least 1 and at most the maximum (20 unless set)."""
-        return self._set_nprobes(minimum=_positive_nprobes(minimum_nprobes))
-
-    def maximum_nprobes(self, maximum_nprobes: int) -> "Self":
-        """Greatest number of partitions, 0 for no bound; ValueError below the minimum (20 unless set)."""
-        return self._set_nprobes(maximum=check_count("maximum_nprobes", maximum_nprobes))
-
-    def _set_nprobes(self, minimum=None, maximum=None) -> "Self":
-        plan = self._plan.copy()
-        if minimum is not None:
-            plan.minimum_nprobes = minimum
-        if maximum is not None:
-            plan.maximum_nprobes = maximum
-        plan.check_nprobes()
-        self._plan.minimum_nprobes, self._plan.maximum_nprobes = plan.minimum_nprobes, plan.maximum_nprobes
-        return self
-
-    def refine_factor(self, refine_factor: int) -> "Self":
-        """Candidates per row when an index is approximate. No effect on an exact search."""
-        self._plan.refine_factor = check_count("refine_factor", refine_factor)
-        return self
-
-    def ef(self, ef: int) -> "Self":
-        """Candidates that a graph index keeps. No effect on an exact search."""
-        self._plan.ef = check_count("ef", ef)
-        return self
-
-    def bypass_vector_index(self) -> "Self":
-        """Exact search also where there is an index."""
-        self._plan.bypass_vector_index = True
-        return self
-
-
-class AsyncVectorQuery(AsyncStandardQuery, AsyncVectorQueryBase):
-    """The nearest neighbours of one vector or of each of several: by `_distance`, ascending; 10 unless `limit` says otherwise."""
-
-    def nearest_to_text(self, query: str, columns: Union[str, List[str], None] = None):
-        """Not supported yet."""
-        raise refuse("AsyncVectorQuery.nearest_to_text")
-
-    def rerank(self, reranker: Any = None, query_string: Optional[str] = None):
-        """Not supported yet."""
-        raise refuse("AsyncVectorQuery.rerank")
-
-    def to_query_object(self) -> Query:
-        """The options gathered so far."""
-        query = _vector_query(self._plan)
-        vectors = self._plan.queries if self._plan.batch else [self._plan.queries]
-        query.vector = [pa.array(vector) for vector in vectors]
-        query.postfilter = bool(query.postfilter)
-        query.with_row_id = self._plan.with_row_id
-        query.bypass_vector_index = bool(query.bypass_vector_index)
-        query.minimum_nprobes = 20 if query.minimum_nprobes is None else query.minimum_nprobes
-        query.maximum_nprobes = 20 if query.maximum_nprobes is None else query.maximum_nprobes
-        return query
-
-
-@not_built("analyze_plan", asynchronous=True)
-@not_built("fragment_ids")
-class AsyncTakeQuery(_Take, AsyncQueryBase):
-    """Rows by position or by row id, in the table's order. Made by `AsyncTable.take_offsets` and `AsyncTable.take_row_ids`."""
+for _class in (
+    AsyncQuery,
+    AsyncQueryBase,
+    AsyncStandardQuery,
+    AsyncTakeQuery,
+    AsyncVectorQuery,
+    AsyncVectorQueryBase,
+    ColumnOrdering,
+    Query,
+):
+    _class.__module__ = __name__  # this is where users find them

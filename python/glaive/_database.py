@@ -1,0 +1,147 @@
+"""Blocking operations on one database, shared by the sync and the async class."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+from . import _handle, _ingest
+from ._glaive import Connection as _NativeConnection
+from ._plan import check_count
+from ._unsupported import refuse
+from .common import URI
+from .exceptions import InvalidInputError, InvalidTypeError, NotSupportedError
+from .util import get_uri_location, get_uri_scheme
+
+
+@dataclass
+class ListTablesResponse:
+    """One page of table names; `page_token`, when not None, asks for the next one."""
+
+    context: Optional[Dict[str, str]] = None
+    tables: List[str] = field(default_factory=list)
+    page_token: Optional[str] = None
+
+
+def describe_interval(interval: Optional[timedelta]) -> str:
+    """"None", "5s", "250ms"."""
+    if interval is None:
+        return "None"
+    seconds = interval.total_seconds()
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:g}{unit}"
+    return "0ns"
+
+
+def check_options(options: Optional[Dict[str, Any]]) -> Optional[Dict[str, str]]:
+    """Storage options; TypeError unless they map text to text."""
+    if options is None:
+        return None
+    for key, value in options.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise InvalidTypeError(f"storage_options must map text to text, not {key!r} to {value!r}")
+    return dict(options)
+
+
+def refuse_namespace(path: Optional[List[str]], what: str) -> None:
+    if path:
+        raise refuse(f"{what} inside a namespace")
+
+
+def local_path(uri: URI) -> str:
+    """The absolute path of a local database, its directory made; other addresses as they are."""
+    if not isinstance(uri, (str, Path)):
+        raise InvalidTypeError(f"a database address must be a str or a Path, not {type(uri).__name__}")
+    text = str(uri)
+    if get_uri_scheme(text) != "file":
+        return text
+    path = Path(text if isinstance(uri, Path) else get_uri_location(text)).expanduser().absolute()
+    path.mkdir(parents=True, exist_ok=True)
+    return str(path)
+
+
+def open_native(uri: str, interval: Optional[timedelta], options: Optional[Dict[str, str]]) -> _NativeConnection:
+    if interval is not None and not isinstance(interval, timedelta):
+        raise InvalidTypeError("read_consistency_interval must be a datetime.timedelta")
+    seconds = None if interval is None else interval.total_seconds()
+    if seconds is not None and seconds < 0:
+        raise InvalidInputError("read_consistency_interval must not be negative")
+    return _NativeConnection(uri, read_consistency_interval=seconds, storage_options=check_options(options))
+
+
+# --- tables -------------------------------------------------------------------------------------------------
+
+
+def check_name(name) -> str:
+    if not isinstance(name, str):
+        raise InvalidTypeError(f"a table name must be text, not {name!r}")
+    return name
+
+
+def list_tables(native, page_token, limit) -> ListTablesResponse:
+    if limit is None:
+        return ListTablesResponse(tables=native.table_names(page_token))
+    limit = check_count("limit", limit)
+    names = native.table_names(page_token, limit + 1)
+    more = len(names) > limit
+    names = names[:limit]
+    return ListTablesResponse(tables=names, page_token=names[-1] if more and names else None)
+
+
+def open_table(native, name, version=None):
+    version = None if version is None else check_count("version", version, 2**64 - 1)
+    if version is None:
+        return native.open_table(check_name(name))
+    table = native.open_table(check_name(name))
+    _handle.checkout(table, version)
+    return table
+
+
+def create_table(native, name, data, schema, mode, exist_ok, on_bad_vectors, fill_value, options):
+    """Creates or opens; the engine's table handle."""
+    mode = "create" if mode is None else mode
+    if mode not in ("create", "overwrite"):
+        raise InvalidInputError(f"Invalid mode {mode}: 'create' or 'overwrite' is expected")
+    check_name(name)
+    options = check_options(options)
+    wanted = _ingest.as_schema(schema)
+    if data is None:
+        if wanted is None:
+            raise InvalidInputError("Either data or schema must be provided")
+        _ingest.validate_schema(wanted)
+    incoming = None
+    if not (exist_ok and mode == "create" and native.table_exists(name)):
+        if data is None:
+            send = lambda call: call(wanted)  # noqa: E731
+        else:
+            incoming = _ingest.for_new_table(data, schema, on_bad_vectors, fill_value)
+            send = incoming.send
+        how = "exist_ok" if exist_ok and mode == "create" else mode
+        table = send(lambda payload: native.create_table(name, payload, mode=how, storage_options=options))
+    else:
+        table = native.open_table(name)
+    if exist_ok and mode == "create" and wanted is not None:
+        _ingest.check_existing_schema(table.schema(), wanted)
+    return table
+
+
+def new_table_options(storage_options, data_storage_version, enable_v2_manifest_paths):
+    """`storage_options` with the two deprecated arguments folded in."""
+    for name, value in (
+        ("data_storage_version", data_storage_version),
+        ("enable_v2_manifest_paths", None if enable_v2_manifest_paths is None else str(bool(enable_v2_manifest_paths)).lower()),
+    ):
+        if value is None:
+            continue
+        warnings.warn(f"{name} is deprecated, use storage_options={{'new_table_{name}': ...}}", DeprecationWarning, stacklevel=3)
+        storage_options = {f"new_table_{name}": value, **(storage_options or {})}
+    return storage_options
+
+
+def no_rename() -> NotSupportedError:
+    """What `rename_table` of a local database raises."""
+    return NotSupportedError("LanceDBError: not supported: rename_table is not supported in LanceDB OSS")

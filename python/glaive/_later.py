@@ -1,0 +1,23 @@
+"""Methods of the LanceDB API that later releases bring; they raise NotImplementedError for now."""
+
+TABLE = (
+    "add_columns alter_columns blob_columns create_index_async drop_columns drop_index fetch_blob_files fetch_blob_ranges "
+    "fetch_blobs function_errors index_stats list_indices optimize refresh_column refresh_column_async tokenize update "
+    "update_field_metadata wait_for_index"
+).split()
+TABLE_LSM = (
+    "checkpoint_lsm close_lsm_writers compact_lsm flush_lsm get_lsm_stats get_lsm_write_spec prewarm_data prewarm_index "
+    "set_lsm_write_spec set_unenforced_primary_key unset_lsm_write_spec"
+).split()
+TABLE_SYNC = (
+    "cleanup_old_versions compact_files create_fts_index create_index create_scalar_index infer_tokenizer_configs merge "
+    "merge_insert migrate_v2_manifest_paths replace_field_metadata"
+).split()
+
+DATABASE = (
+    "alter_secret cancel_job clone_table create_function_async create_materialized_view create_materialized_view_async "
+    "create_namespace create_secret create_view describe_namespace describe_query describe_secret describe_view drop_function "
+    "drop_function_async drop_materialized_view drop_materialized_view_async drop_namespace drop_secret drop_view drop_view_async "
+    "execute_query execute_query_async get_function list_functions list_jobs list_materialized_views list_namespaces list_secrets "
+    "list_views namespace_client open_job open_materialized_view pause_job resume_job"
+).split()
