@@ -114,7 +114,16 @@ class AsyncConnection:
             raise refuse("create_table with a location or namespace client")
         _database.refuse_namespace(namespace_path, "create_table")
         native = await _pool.run(
-            _database.create_table, self._open_inner(), name, data, schema, mode, bool(exist_ok), on_bad_vectors, fill_value, storage_options
+            _database.create_table,
+            self._open_inner(),
+            name,
+            data,
+            schema,
+            mode,
+            bool(exist_ok),
+            on_bad_vectors,
+            fill_value,
+            storage_options,
         )
         return AsyncTable(native, _interval=self._interval)
 
