@@ -1,0 +1,74 @@
+#include "db/search.h"
+
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <arrow/array.h>
+#include <arrow/type.h>
+
+namespace glaive::db {
+namespace {
+
+// The dimension of the query vectors, unset when their lists differ in length.
+std::optional<int64_t> DimensionOf(const arrow::Array& queries) {
+  if (queries.type_id() == arrow::Type::FIXED_SIZE_LIST) {
+    return static_cast<const arrow::FixedSizeListType&>(*queries.type()).list_size();
+  }
+  if (queries.length() == 0) return std::nullopt;
+  if (queries.type_id() == arrow::Type::LIST) {
+    return static_cast<const arrow::ListArray&>(queries).value_length(0);
+  }
+  if (queries.type_id() == arrow::Type::LARGE_LIST) {
+    return static_cast<const arrow::LargeListArray&>(queries).value_length(0);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<exec::Selection> SelectColumns(const file::Schema& schema,
+                                      const std::vector<std::string>& names) {
+  exec::Selection selection;
+  selection.columns.emplace();
+  std::set<std::string_view> seen;
+  for (const std::string& name : names) {
+    if (!seen.insert(name).second) {
+      return InvalidInput("Invalid input, duplicate column name: ", name);
+    }
+    std::string expression = name;
+    if (schema.FindTopLevel(name)) expression = file::FormatFieldPath(std::vector{name});
+    selection.columns->emplace_back(name, std::move(expression));
+  }
+  return selection;
+}
+
+Status ResolveSearch(const table::Dataset& dataset, exec::NearestOptions* options) {
+  if (options->column.empty()) {
+    GLAIVE_ASSIGN_OR_RETURN(
+        options->column,
+        exec::InferVectorColumn(dataset.schema(), DimensionOf(*options->queries)));
+  }
+  const file::Field* field = dataset.schema().FindTopLevel(options->column);
+  if (field) {
+    options->column = file::FormatFieldPath(std::vector{options->column});
+  } else {
+    GLAIVE_ASSIGN_OR_RETURN(auto path, file::ParseFieldPath(options->column));
+    field = dataset.schema().FindByPath(path);
+  }
+  if (!field) {
+    std::string known;
+    for (const auto& top : dataset.schema().fields()) {
+      known += (known.empty() ? "" : ", ") + top.name;
+    }
+    return InvalidInput("Invalid input, no vector column named '", options->column,
+                        "'; the columns are ", known);
+  }
+  options->multivector =
+      (field->type->id() == arrow::Type::LIST ||
+       field->type->id() == arrow::Type::LARGE_LIST) &&
+      field->type->field(0)->type()->id() == arrow::Type::FIXED_SIZE_LIST;
+  return Status::OK();
+}
+
+}  // namespace glaive::db

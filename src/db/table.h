@@ -1,0 +1,113 @@
+// A table handle: follows the versions of a table, or is pinned to one.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include <arrow/type_fwd.h>
+
+#include "base/status.h"
+#include "table/dataset.h"
+
+namespace glaive::db {
+
+// A version number or the name of a tag.
+using VersionRef = std::variant<int64_t, std::string>;
+
+// The snapshot of `ref`; NotFound when there is no such version or tag.
+Result<table::Dataset::Ptr> CheckoutRef(const table::Dataset& dataset,
+                                        const VersionRef& ref);
+
+// How old a snapshot may be before a read looks for a newer version. Unset: reads never
+// look; zero: each read does.
+using ReadConsistency = std::optional<std::chrono::nanoseconds>;
+
+struct AddOptions {
+  bool overwrite = false;  // replace data and schema
+  // For overwrites; see ApplyNewTableOptions.
+  std::map<std::string, std::string> storage_options;
+  std::function<void(int64_t rows)> progress;
+  CancelToken* cancel = nullptr;
+};
+
+struct DeleteOutcome {
+  int64_t num_deleted_rows = 0;
+  int64_t version = 0;
+};
+
+// Thread-safe. Reads take a snapshot and run on it; writes build on the latest version
+// and move the handle to their result. A pinned handle shows one version and refuses
+// writes (InvalidInput).
+class Table {
+ public:
+  Table(std::string name, std::string uri, table::Dataset::Ptr dataset,
+        ReadConsistency consistency, bool pinned);
+
+  const std::string& name() const { return name_; }
+  const std::string& uri() const { return uri_; }
+
+  // The snapshot to read from now. Closed after Close.
+  Result<table::Dataset::Ptr> Snapshot();
+  // The newest version, which the handle then shows; for writers. InvalidInput when
+  // pinned.
+  Result<table::Dataset::Ptr> LatestForWrite();
+
+  bool is_open() const;
+  bool is_pinned() const;
+  void Close();
+
+  // Streams `data` in (see CoerceToSchema for what is accepted); returns the new version.
+  Result<int64_t> Add(std::shared_ptr<arrow::RecordBatchReader> data,
+                      const AddOptions& options);
+  Result<DeleteOutcome> Delete(const std::string& predicate,
+                               CancelToken* cancel = nullptr);
+
+  Status Checkout(const VersionRef& ref);
+  Status CheckoutLatest();
+  // Commits the content of `ref`, or of the pinned version, as a new version, and follows
+  // the latest again. InvalidInput without `ref` on a handle that is not pinned.
+  Result<int64_t> Restore(const std::optional<VersionRef>& ref);
+
+ private:
+  // Moves the handle to `dataset` unless it shows something newer or was pinned
+  // meanwhile.
+  void Advance(const table::Dataset::Ptr& dataset);
+
+  const std::string name_;
+  const std::string uri_;
+  const ReadConsistency consistency_;
+
+  mutable std::mutex mutex_;     // guards what follows; never held during I/O
+  table::Dataset::Ptr dataset_;  // null when closed
+  bool pinned_;
+  std::chrono::steady_clock::time_point last_check_;
+};
+
+// Sizes of a snapshot's fragments, rows.
+struct FragmentStats {
+  int64_t num_fragments = 0;
+  int64_t num_small_fragments = 0;  // fewer than 100,000 rows
+  int64_t min = 0, max = 0, mean = 0, p25 = 0, p50 = 0, p75 = 0, p99 = 0;
+};
+
+struct TableStats {
+  int64_t total_bytes = 0;  // of data and deletion files, as the manifest knows them
+  int64_t num_rows = 0;
+  int64_t num_indices = 0;
+  FragmentStats fragments;
+};
+
+// True when the manifests of this table carry 20-digit names that count down.
+Result<bool> UsesV2ManifestPaths(const table::Dataset& dataset);
+
+Result<TableStats> ComputeStats(const table::Dataset& dataset);
+
+}  // namespace glaive::db
