@@ -2,7 +2,9 @@
 # Arrow C++ comes from the pyarrow wheel of the chosen Python, or from find_package(Arrow).
 set(GLAIVE_PYTHON_EXECUTABLE "" CACHE FILEPATH "Python whose pyarrow wheel provides Arrow C++")
 if(NOT GLAIVE_PYTHON_EXECUTABLE)
-  if(EXISTS ${CMAKE_SOURCE_DIR}/.venv/bin/python)
+  if(SKBUILD)  # the Python that builds the wheel
+    set(GLAIVE_PYTHON_EXECUTABLE ${Python_EXECUTABLE})
+  elseif(EXISTS ${CMAKE_SOURCE_DIR}/.venv/bin/python)
     set(GLAIVE_PYTHON_EXECUTABLE ${CMAKE_SOURCE_DIR}/.venv/bin/python)
   else()
     find_program(GLAIVE_PYTHON_EXECUTABLE python3)

@@ -1,11 +1,11 @@
 // Errors of the public API: Arrow's Status and Result, each failure with a kind.
 #pragma once
 
-#include <arrow/result.h>
-#include <arrow/status.h>
-
 #include <cstdint>
 #include <string_view>
+
+#include <arrow/result.h>
+#include <arrow/status.h>
 
 namespace glaive {
 
@@ -19,7 +19,8 @@ enum class ErrorKind : uint8_t {
   kAlreadyExists,      // table, tag or object exists
   kInvalidInput,       // an argument is wrong
   kSchemaMismatch,     // data does not fit the table's schema
-  kRetryableConflict,  // a concurrent commit touched the same rows: run the operation again
+  kRetryableConflict,  // a concurrent commit touched the same rows: run the operation
+                       // again
   kConflict,           // a concurrent commit makes this operation impossible
   kTooManyRetries,     // own retries used up against retryable conflicts
   kCorruption,         // bytes on disk are not what the format says
@@ -35,8 +36,8 @@ enum class ErrorKind : uint8_t {
 // Name of a kind as it appears in messages and docs, e.g. "NotFound".
 std::string_view ErrorKindName(ErrorKind kind);
 
-// The kind of `status`: kNone when ok, otherwise the attached kind, or the nearest kind for
-// errors that come from Arrow itself.
+// The kind of `status`: kNone when ok, otherwise the attached kind, or the nearest kind
+// for errors that come from Arrow itself.
 ErrorKind KindOf(const Status& status);
 
 }  // namespace glaive

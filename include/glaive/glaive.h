@@ -1,0 +1,200 @@
+// Glaive: tables of vectors, text and structured data in the Lance format.
+//
+//   auto db = glaive::Connect("/data/library").ValueOrDie();
+//   auto books = db.OpenTable("books").ValueOrDie();
+//   auto hits = books.Search(vector).Where("year > 1990").Limit(5).ToTable();
+//
+// Data comes and goes as Arrow tables and streams. Failures are Arrow Status values with
+// a kind (KindOf). The handles below are small: copy them freely. All methods are
+// thread-safe unless said otherwise.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <arrow/type_fwd.h>
+
+#include "glaive/status.h"
+
+namespace glaive {
+
+namespace db {
+class Connection;
+class Table;
+}  // namespace db
+
+struct ConnectOptions {
+  // How old a table's snapshot may be before a read looks for a newer version. Unset:
+  // reads never look (Table::CheckoutLatest does); zero: each read does.
+  std::optional<std::chrono::nanoseconds> read_consistency_interval;
+  // "new_table_data_storage_version", "new_table_enable_v2_manifest_paths",
+  // "new_table_enable_stable_row_ids": defaults of new tables.
+  std::map<std::string, std::string> storage_options;
+};
+
+enum class CreateMode : uint8_t {
+  kCreate,     // AlreadyExists when there is a table of this name
+  kOverwrite,  // a new version with the new schema
+  kExistOk,    // open what is there; the data is not looked at
+};
+
+// l2 is the squared Euclidean distance, cosine is 1 - cos, dot is 1 - dot product,
+// hamming counts differing bits (uint8 columns).
+enum class Distance : uint8_t { kL2, kCosine, kDot, kHamming };
+
+struct Version {
+  int64_t version = 0;
+  int64_t timestamp_us = 0;  // since the Unix epoch
+  std::map<std::string, std::string> metadata;
+};
+
+struct DeleteResult {
+  int64_t num_deleted_rows = 0;
+  int64_t version = 0;
+};
+
+// A scan being put together. The snapshot is taken when it runs. Not thread-safe.
+class Query {
+ public:
+  // Paths of columns ("a.b"; back-quotes protect odd characters) or meta columns (_rowid,
+  // _rowaddr, _rowoffset). All columns when never called.
+  Query& Select(std::vector<std::string> columns);
+  // Output names and the SQL expressions that compute them.
+  Query& SelectAs(std::vector<std::pair<std::string, std::string>> columns);
+  Query& Where(std::string predicate);
+  Query& Limit(int64_t rows);
+  Query& Offset(int64_t rows);
+  Query& WithRowId(bool on = true);
+  Query& BatchRows(int64_t rows);
+  Query& Timeout(std::chrono::nanoseconds timeout);
+
+  Result<std::shared_ptr<arrow::Table>> ToTable() const;
+  // Computes while it is read; keeps the snapshot alive.
+  Result<std::shared_ptr<arrow::RecordBatchReader>> ToReader() const;
+  // What will be done, for people to read.
+  Result<std::string> Explain() const;
+
+  struct State;  // of the library itself
+
+ private:
+  friend class Table;
+  explicit Query(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+// A vector search being put together: exact, rows by ascending `_distance` (float32, last
+// column), ties by row id; 10 rows unless Limit says otherwise. Not thread-safe.
+class VectorQuery {
+ public:
+  VectorQuery& Select(std::vector<std::string> columns);
+  VectorQuery& SelectAs(std::vector<std::pair<std::string, std::string>> columns);
+  // Applied before the search; after it, on the rows found, when `prefilter` is false.
+  VectorQuery& Where(std::string predicate, bool prefilter = true);
+  VectorQuery& Limit(int64_t rows);
+  VectorQuery& Offset(int64_t rows);
+  VectorQuery& WithRowId(bool on = true);
+  VectorQuery& Timeout(std::chrono::nanoseconds timeout);
+  // Needed when the table has several vector columns.
+  VectorQuery& Column(std::string path);
+  VectorQuery& DistanceType(Distance distance);
+  // Keeps distances d with lower <= d < upper.
+  VectorQuery& DistanceRange(std::optional<float> lower, std::optional<float> upper);
+
+  Result<std::shared_ptr<arrow::Table>> ToTable() const;
+  Result<std::string> Explain() const;
+
+  struct State;  // of the library itself
+
+ private:
+  friend class Table;
+  explicit VectorQuery(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+// A table handle. Reads take a snapshot; writes build on the latest version, and the
+// handle then shows it. After Checkout it is pinned and refuses writes.
+class Table {
+ public:
+  explicit Table(std::shared_ptr<db::Table> impl);  // for the library itself
+
+  const std::string& name() const;
+  const std::string& uri() const;
+  Result<int64_t> version() const;
+  Result<std::shared_ptr<arrow::Schema>> schema() const;
+  Result<int64_t> CountRows(const std::string& predicate = "") const;
+
+  // Appends; returns the new version. Columns are matched by name at every level, missing
+  // nullable ones become null, numbers and strings are cast. Rows that do not fit are an
+  // error and leave the table as it was.
+  Result<int64_t> Add(std::shared_ptr<arrow::RecordBatchReader> data);
+  Result<int64_t> Add(const std::shared_ptr<arrow::Table>& data);
+  // Replaces data and schema.
+  Result<int64_t> Overwrite(std::shared_ptr<arrow::RecordBatchReader> data);
+  Result<DeleteResult> Delete(const std::string& predicate);
+
+  Query Scan() const;
+  VectorQuery Search(std::vector<float> vector) const;
+  // Several queries (an array of lists of numbers): `Limit` rows each, with
+  // `query_index`; one multi-vector query when the column holds lists of vectors.
+  VectorQuery Search(std::shared_ptr<arrow::Array> vectors) const;
+  // By position among the live rows, and by _rowid; in the order asked for.
+  Result<std::shared_ptr<arrow::Table>> TakeOffsets(
+      const std::vector<int64_t>& offsets,
+      const std::vector<std::string>& columns = {}) const;
+  Result<std::shared_ptr<arrow::Table>> TakeRowIds(
+      const std::vector<uint64_t>& row_ids,
+      const std::vector<std::string>& columns = {}) const;
+
+  Result<std::vector<Version>> ListVersions() const;
+  Status Checkout(int64_t version);
+  Status Checkout(const std::string& tag);
+  Status CheckoutLatest();
+  // Commits the pinned version's content as a new version, and unpins.
+  Result<int64_t> Restore();
+
+  Result<std::map<std::string, int64_t>> ListTags() const;
+  Status CreateTag(const std::string& tag, int64_t version);
+  Status UpdateTag(const std::string& tag, int64_t version);
+  Status DeleteTag(const std::string& tag);
+
+ private:
+  std::shared_ptr<db::Table> impl_;
+};
+
+// A database: a directory of tables.
+class Connection {
+ public:
+  explicit Connection(std::shared_ptr<db::Connection> impl);  // for the library itself
+
+  const std::string& uri() const;
+  Result<std::vector<std::string>> TableNames() const;
+  Result<Table> OpenTable(const std::string& name) const;
+  Result<Table> CreateTable(const std::string& name,
+                            std::shared_ptr<arrow::RecordBatchReader> data,
+                            CreateMode mode = CreateMode::kCreate) const;
+  Result<Table> CreateTable(const std::string& name,
+                            const std::shared_ptr<arrow::Table>& data,
+                            CreateMode mode = CreateMode::kCreate) const;
+  // Without rows.
+  Result<Table> CreateTable(const std::string& name,
+                            const std::shared_ptr<arrow::Schema>& schema,
+                            CreateMode mode = CreateMode::kCreate) const;
+  Status DropTable(const std::string& name) const;
+  Status RenameTable(const std::string& from, const std::string& to) const;
+
+ private:
+  std::shared_ptr<db::Connection> impl_;
+};
+
+// `uri` is a path or file:// (made when missing), or memory:// (empty, gone with the last
+// handle).
+Result<Connection> Connect(const std::string& uri, const ConnectOptions& options = {});
+
+}  // namespace glaive
