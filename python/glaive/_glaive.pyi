@@ -49,13 +49,13 @@ class GlaiveError(Exception):
     kind: str
     """Name of the failure class, e.g. "NotFound"; see each subclass."""
 
-class NotFoundError(GlaiveError, ValueError):
+class NotFoundError(GlaiveError, ValueError, FileNotFoundError):
     """kind "NotFound": a table, version, tag, column or file does not exist."""
 
 class AlreadyExistsError(GlaiveError, ValueError, OSError):
     """kind "AlreadyExists": table, tag or file exists."""
 
-class InvalidInputError(GlaiveError, ValueError):
+class InvalidInputError(GlaiveError, ValueError, OSError):
     """kind "InvalidInput": an argument is wrong."""
 
 class SchemaMismatchError(GlaiveError, ValueError, RuntimeError, OSError):
@@ -448,6 +448,8 @@ class Dataset(_Readable):
         with_row_address: bool = False,
     ) -> pa.Table:
         """Rows by position among the live rows of one fragment."""
+    def read_data_file(self, path: str, offset: int, length: int) -> bytes:
+        """Bytes of the data file ``path`` (as in ``fragment``), for blobs that lie outside the pages."""
     def uses_v2_manifest_paths(self) -> bool: ...
 
 class FileReader:
@@ -476,9 +478,9 @@ class FileReader:
     def num_global_buffers(self) -> int: ...
     def global_buffer(self, index: int) -> bytes: ...
     def metadata(self) -> dict[str, Any]:
-        """Footer facts: ``num_rows``, ``num_data_bytes``, ``num_column_metadata_bytes``,
-        ``num_global_buffer_bytes``, ``global_buffers`` (list of ``position``, ``size``), ``columns`` (list of
-        ``pages``: ``num_rows``, ``buffers``, ``encoding``; ``column_buffers``; ``encoding``)."""
+        """Footer facts: ``num_data_bytes``, ``num_column_metadata_bytes``, ``num_global_buffer_bytes``,
+        ``global_buffers`` (list of (position, size)), ``columns`` (list of dicts: ``column_buffers``, and ``pages``,
+        dicts of ``num_rows``, ``buffers``, ``encoding``)."""
 
 class FileWriter:
     """Writes one Lance file; invisible until ``finish``."""

@@ -1,0 +1,76 @@
+// The extension module glaive._glaive.
+#include <string>
+#include <vector>
+
+#include <nanobind/nanobind.h>
+
+#include "arrow_interop.h"
+#include "bindings.h"
+#include "db/environment.h"
+#include "errors.h"
+#include "expr/predicate.h"
+#include "file/schema.h"
+#include "runtime/runtime.h"
+#include "simd/dispatch.h"
+
+#ifndef GLAIVE_VERSION
+#error "GLAIVE_VERSION is set by the build"
+#endif
+
+namespace glaive::python {
+namespace {
+
+std::vector<std::string> ValidateFilter(const std::string& sql, nb::object schema) {
+  auto arrow_schema = ImportSchema(schema);
+  const auto lance_schema = Unwrap(file::Schema::FromArrow(*arrow_schema));
+  return Unwrap(expr::Predicate::Make(sql, lance_schema))->columns();
+}
+
+nb::dict SimdInfo() {
+  const simd::SimdInfo info = Unwrap(simd::GetSimdInfo());
+  nb::dict kernels;
+  for (const auto& kernel : info.kernels) {
+    kernels[kernel.name.c_str()] = std::string(simd::TierName(kernel.tier));
+  }
+  nb::list available;
+  for (simd::Tier tier : info.available)
+    available.append(std::string(simd::TierName(tier)));
+  nb::dict out;
+  out["tier"] = std::string(simd::TierName(info.tier));
+  out["target_arch"] = info.target_arch;
+  out["host_features"] = info.host_features;
+  out["available"] = std::move(available);
+  out["kernels"] = std::move(kernels);
+  return out;
+}
+
+}  // namespace
+
+NB_MODULE(_glaive, m) {
+  using nb::literals::operator""_a;
+  m.attr("__version__") = GLAIVE_VERSION;
+  BindErrors(m);
+  BindReader(m);
+  BindDataset(m);
+  BindTable(m);
+  BindConnection(m);
+  BindFiles(m);
+  m.def("simd_info", &SimdInfo);
+  m.def("num_threads", [] { return Unwrap(db::DefaultRuntime())->num_threads(); });
+  m.def(
+      "validate_table_name",
+      [](const std::string& name) { Check(db::ValidateTableName(name)); }, "name"_a);
+  m.def(
+      "format_field_path",
+      [](const std::vector<std::string>& segments) {
+        return file::FormatFieldPath(segments);
+      },
+      "segments"_a);
+  m.def(
+      "parse_field_path",
+      [](const std::string& path) { return Unwrap(file::ParseFieldPath(path)); },
+      "path"_a);
+  m.def("validate_filter", &ValidateFilter, "sql"_a, "schema"_a);
+}
+
+}  // namespace glaive::python
