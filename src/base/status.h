@@ -4,12 +4,6 @@
 // is concerned and says what to do. All functions here may be called from any thread.
 #pragma once
 
-#include <cstdint>
-#include <sstream>
-#include <string>
-#include <string_view>
-#include <utility>
-
 #include <sstream>
 #include <string>
 #include <string_view>

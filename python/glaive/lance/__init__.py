@@ -1,0 +1,93 @@
+"""The dataset-level API that users know as `lance`: one table, its versions, fragments and files.
+
+    import glaive.lance as lance
+
+    ds = lance.write_dataset(pa.table({"id": [1, 2]}), "points.lance")
+    ds.to_table(filter="id > 1")
+
+The names load at first use, so importing this package alone is quick.
+"""
+
+import importlib
+
+from .._glaive import __version__, simd_info
+
+_HOMES = {
+    "LanceDataset": "dataset",
+    "LanceScanner": "dataset",
+    "ScannerBuilder": "dataset",
+    "write_dataset": "dataset",
+    "LanceFragment": "fragment",
+    "FragmentMetadata": "fragment",
+    "DataFile": "fragment",
+    "DeletionFile": "fragment",
+    "BlobFile": "blob",
+}
+
+__all__ = ["__version__", "dataset", "simd_info", *_HOMES]
+
+
+def dataset(
+    uri=None,
+    version=None,
+    asof=None,
+    block_size=None,
+    commit_lock=None,
+    index_cache_size=None,
+    storage_options=None,
+    default_scan_options=None,
+    metadata_cache_size_bytes=None,
+    index_cache_size_bytes=None,
+    read_params=None,
+    session=None,
+    namespace_client=None,
+    table_id=None,
+    base_store_params=None,
+):
+    """Opens a dataset.
+
+    Parameters
+    ----------
+    uri : str or Path
+        The dataset's directory.
+    version : int or str, optional
+        A version number or the name of a tag; the newest version otherwise.
+    asof : datetime or str, optional
+        The newest version that was committed at this time or before.
+    default_scan_options : dict, optional
+        Defaults for the arguments of `LanceDataset.scanner`.
+
+    The caches belong to the process, so sizes per dataset have no effect here. Locks, namespaces and sessions
+    raise NotImplementedError.
+    """
+    from .dataset import open_dataset
+
+    return open_dataset(
+        uri,
+        version,
+        asof,
+        storage_options=storage_options,
+        default_scan_options=default_scan_options,
+        refused={
+            "commit_lock": commit_lock,
+            "read_params": read_params,
+            "session": session,
+            "namespace_client": namespace_client,
+            "table_id": table_id,
+            "base_store_params": base_store_params,
+        },
+    )
+
+
+def __getattr__(name):
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in ("blob", "file", "fragment"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

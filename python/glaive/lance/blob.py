@@ -1,0 +1,106 @@
+"""Values of blob columns: kept out of line in the data file, scans give only where they are."""
+
+from __future__ import annotations
+
+import io
+from typing import List, Optional, Tuple
+
+import pyarrow as pa
+
+__all__ = ["BlobFile"]
+
+
+class BlobFile(io.RawIOBase):
+    """One blob as a read-only file; bytes are fetched when they are read."""
+
+    def __init__(self, engine, path: str, position: int, size: int):
+        super().__init__()
+        self._engine, self._path, self._position, self._size = engine, path, position, size
+        self._at = 0
+
+    def __repr__(self):
+        return f"<BlobFile size={self._size}>"
+
+    def size(self) -> int:
+        return self._size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        if at < 0:
+            raise ValueError(f"negative seek position {at}")
+        self._at = at
+        return at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read_range(self, offset: int, length: int) -> bytes:
+        """`length` bytes from `offset`; less at the end. Does not move the position."""
+        if offset < 0 or length < 0:
+            raise ValueError("offset and length must not be negative")
+        length = max(0, min(length, self._size - offset))
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+        return self._engine.read_data_file(self._path, self._position + offset, length) if length else b""
+
+    def read(self, size: int = -1) -> bytes:
+        data = self.read_range(self._at, self._size if size is None or size < 0 else size)
+        self._at += len(data)
+        return data
+
+    def readall(self) -> bytes:
+        return self.read()
+
+    def readinto(self, buffer) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _describe(dataset, column, ids, addresses, indices) -> pa.Table:
+    if (ids is not None) + (addresses is not None) + (indices is not None) != 1:
+        raise ValueError("Exactly one of ids, indices, or addresses must be specified")
+    if column not in dataset._blob_columns():
+        raise ValueError(f"the column {column!r} is not a blob column; blob columns are {dataset._blob_columns()}")
+    engine = dataset._ds
+    if indices is not None:
+        return engine.take_offsets(indices, [column], with_row_address=True)
+    if ids is not None:
+        return engine.take_row_ids(ids, [column], with_row_address=True)
+    wanted = [a.as_py() if isinstance(a, pa.Scalar) else int(a) for a in addresses]
+    found = engine.to_table([column], filter=f"_rowaddr IN ({', '.join(map(str, wanted))})" if wanted else "false", with_row_address=True)
+    places = {address: i for i, address in enumerate(found["_rowaddr"].to_pylist())}
+    return found.take([places[a] for a in wanted if a in places])
+
+
+def _files(dataset, column, table) -> List[Tuple[int, Optional[BlobFile]]]:
+    field = next(f["id"] for f in dataset._ds.fields if f["name"] == column and f["parent_id"] == -1)
+    paths = {}
+    out = []
+    for address, where in zip(table["_rowaddr"].to_pylist(), table[column].to_pylist()):
+        if where is None:
+            out.append((address, None))
+            continue
+        fragment = address >> 32
+        if fragment not in paths:
+            files = dataset._ds.fragment(fragment)["files"]
+            paths[fragment] = next(f["path"] for f in files if field in f["fields"])
+        out.append((address, BlobFile(dataset._ds, paths[fragment], where["position"], where["size"])))
+    return out
+
+
+def take_blobs(dataset, column, ids, addresses, indices, buffer_size) -> List[Optional[io.RawIOBase]]:
+    if buffer_size < 0:
+        raise ValueError("buffer_size must not be negative")
+    return [blob for _, blob in _files(dataset, column, _describe(dataset, column, ids, addresses, indices))]
+
+
+def read_blobs(dataset, column, ids, addresses, indices) -> List[Tuple[int, Optional[bytes]]]:
+    files = _files(dataset, column, _describe(dataset, column, ids, addresses, indices))
+    return [(address, None if blob is None else blob.read()) for address, blob in files]

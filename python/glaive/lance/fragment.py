@@ -1,0 +1,280 @@
+"""Fragments: the pieces of a dataset, each with its data files and deletions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Dict, Iterator, List, Optional, Union
+
+import pyarrow as pa
+import pyarrow.dataset
+
+from ._refuse import not_built, refusal
+
+__all__ = ["DataFile", "DeletionFile", "FragmentMetadata", "LanceFragment", "RowIdMeta", "write_fragments"]
+
+
+@dataclass
+class DataFile:
+    """A data file and the columns it holds."""
+
+    path: str
+    fields: List[int]
+    column_indices: List[int] = field(default_factory=list)
+    file_major_version: int = 0
+    file_minor_version: int = 0
+    file_size_bytes: Optional[int] = None
+    base_id: Optional[int] = None
+
+    def __repr__(self):
+        return (
+            f"DataFile(path={self.path!r}, fields={self.fields}, column_indices={self.column_indices}, "
+            f"file_major_version={self.file_major_version}, file_minor_version={self.file_minor_version}, "
+            f"file_size_bytes={self.file_size_bytes})"
+        )
+
+    def field_ids(self) -> List[int]:
+        return list(self.fields)
+
+
+@dataclass
+class DeletionFile:
+    """The file that lists a fragment's deleted rows."""
+
+    read_version: int
+    id: int
+    file_type: str  # "array" or "bitmap"
+    num_deleted_rows: int
+    base_id: Optional[int] = None
+
+    def __repr__(self):
+        return f"DeletionFile(type={self.file_type!r}, num_deleted_rows={self.num_deleted_rows})"
+
+    def path(self, fragment_id: int, base_uri: Optional[str] = None) -> str:
+        suffix = "arrow" if self.file_type == "array" else "bin"
+        name = f"_deletions/{fragment_id}-{self.read_version}-{self.id}.{suffix}"
+        return f"{base_uri.rstrip('/')}/{name}" if base_uri else name
+
+    def asdict(self) -> dict:
+        return {
+            "read_version": self.read_version,
+            "id": self.id,
+            "file_type": self.file_type,
+            "num_deleted_rows": self.num_deleted_rows,
+            "base_id": self.base_id,
+        }
+
+    def json(self) -> str:
+        return json.dumps(self.asdict())
+
+
+@dataclass
+class RowIdMeta:
+    """A fragment's stable row ids, as the manifest stores them."""
+
+    inline: bytes
+
+    def asdict(self) -> dict:
+        return {"Inline": list(self.inline)}
+
+    def json(self) -> str:
+        return json.dumps(self.asdict())
+
+
+@dataclass
+class FragmentMetadata:
+    """What the manifest says about a fragment."""
+
+    id: int
+    files: List[DataFile]
+    physical_rows: int
+    deletion_file: Optional[DeletionFile] = None
+    row_id_meta: Optional[RowIdMeta] = None
+
+    @property
+    def num_deletions(self) -> int:
+        return 0 if self.deletion_file is None else self.deletion_file.num_deleted_rows
+
+    @property
+    def num_rows(self) -> int:
+        return self.physical_rows - self.num_deletions
+
+    def data_files(self) -> List[DataFile]:
+        return self.files
+
+    def to_json(self) -> dict:
+        """The metadata as plain values."""
+        return {
+            "id": self.id,
+            "files": [
+                {
+                    "fields": f.fields,
+                    "column_indices": f.column_indices,
+                    "file_major_version": f.file_major_version,
+                    "file_minor_version": f.file_minor_version,
+                    "file_size_bytes": f.file_size_bytes,
+                    "base_id": f.base_id,
+                    "path": f.path,
+                }
+                for f in self.files
+            ],
+            "physical_rows": self.physical_rows,
+            "deletion_file": None if self.deletion_file is None else self.deletion_file.asdict(),
+            "row_id_meta": None if self.row_id_meta is None else self.row_id_meta.asdict(),
+        }
+
+    @staticmethod
+    def from_json(json_data: str) -> FragmentMetadata:
+        data = json.loads(json_data)
+        deletions, row_ids = data.get("deletion_file"), data.get("row_id_meta")
+        return FragmentMetadata(
+            id=data["id"],
+            files=[DataFile(**f) for f in data["files"]],
+            physical_rows=data["physical_rows"],
+            deletion_file=None if deletions is None else DeletionFile(**deletions),
+            row_id_meta=None if row_ids is None else RowIdMeta(bytes(row_ids["Inline"])),
+        )
+
+    @staticmethod
+    def _of(info: dict) -> FragmentMetadata:
+        deletions = info["deletion_file"]
+        if deletions is not None:
+            deletions = DeletionFile(**{k: v for k, v in deletions.items() if k != "path"})
+        row_ids = info["row_id_meta"]
+        return FragmentMetadata(
+            id=info["id"],
+            files=[DataFile(**f) for f in info["files"]],
+            physical_rows=info["physical_rows"],
+            deletion_file=deletions,
+            row_id_meta=None if row_ids is None else RowIdMeta(row_ids),
+        )
+
+
+@not_built(
+    methods=["create", "create_from_file", "delete", "delete_rows", "merge", "merge_columns", "open_session",
+             "update_columns", "validate"],
+    properties=["partition_expression"],
+)
+class LanceFragment(pa.dataset.Fragment):
+    """One fragment of one version of a dataset."""
+
+    def __init__(self, dataset, fragment_id: int):
+        self._dataset = dataset
+        info = dataset._ds.fragment(fragment_id)
+        if info is None:
+            raise ValueError(f"there is no fragment {fragment_id} in version {dataset.version} of {dataset.uri}")
+        self._info = info
+
+    def __repr__(self):
+        paths = [f["path"] for f in self._info["files"]]
+        return f"LanceFileFragment(id={self.fragment_id}, data_files={paths}, deletion_file={self.deletion_file()!r})"
+
+    def __reduce__(self):
+        return LanceFragment, (self._dataset, self.fragment_id)
+
+    @property
+    def fragment_id(self) -> int:
+        return self._info["id"]
+
+    @property
+    def metadata(self) -> FragmentMetadata:
+        return FragmentMetadata._of(self._info)
+
+    @property
+    def physical_rows(self) -> int:
+        """Rows in the data files, deleted ones included."""
+        return self._info["physical_rows"]
+
+    @property
+    def num_deletions(self) -> int:
+        return self._info["num_deletions"]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._dataset.schema
+
+    @property
+    def physical_schema(self) -> pa.Schema:
+        raise refusal("LanceFragment.physical_schema")
+
+    def data_files(self) -> List[DataFile]:
+        return self.metadata.files
+
+    def deletion_file(self) -> Optional[str]:
+        """Path of the deletion file below the dataset's directory."""
+        file = self._info["deletion_file"]
+        return None if file is None else file["path"]
+
+    def count_rows(self, filter=None) -> int:
+        if filter is None:
+            return self.physical_rows - self.num_deletions
+        return self.scanner(filter=filter).count_rows()
+
+    def scanner(
+        self,
+        *,
+        columns: Optional[Union[List[str], Dict[str, str]]] = None,
+        batch_size: Optional[int] = None,
+        filter=None,
+        limit: Optional[int] = None,
+        offset: Optional[int] = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        batch_readahead: int = 16,
+        blob_handling=None,
+        order_by=None,
+        use_scalar_index: Optional[bool] = None,
+        io_buffer_size: Optional[int] = None,
+        late_materialization=None,
+        include_deleted_rows: Optional[bool] = None,
+        batch_size_bytes: Optional[int] = None,
+        strict_batch_size: Optional[bool] = None,
+    ):
+        """A scan of this fragment; the arguments are those of `LanceDataset.scanner`."""
+        return self._dataset.scanner(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            batch_size=batch_size,
+            batch_size_bytes=batch_size_bytes,
+            batch_readahead=batch_readahead,
+            fragments=[self],
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            blob_handling=blob_handling,
+            use_scalar_index=use_scalar_index,
+            include_deleted_rows=include_deleted_rows,
+            strict_batch_size=strict_batch_size,
+            order_by=order_by,
+        )
+
+    def to_table(self, columns=None, filter=None, limit=None, offset=None, with_row_id=False, with_row_address=False, **kwargs) -> pa.Table:
+        return self.scanner(
+            columns=columns, filter=filter, limit=limit, offset=offset, with_row_id=with_row_id,
+            with_row_address=with_row_address, **kwargs,
+        ).to_table()  # fmt: skip
+
+    def to_batches(self, **kwargs) -> Iterator[pa.RecordBatch]:
+        return self.scanner(**kwargs).to_batches()
+
+    def to_pandas(self, columns=None, filter=None, limit=None, offset=None, batch_size=None, with_row_id=False,
+                  with_row_address=False, blob_mode="lazy", order_by=None, **kwargs):  # fmt: skip
+        return self.scanner(
+            columns=columns, filter=filter, limit=limit, offset=offset, batch_size=batch_size,
+            with_row_id=with_row_id, with_row_address=with_row_address, order_by=order_by,
+        ).to_pandas(blob_mode=blob_mode, **kwargs)  # fmt: skip
+
+    def take(self, indices, columns=None) -> pa.Table:
+        """Rows by their position among the fragment's live rows, in the order asked for."""
+        return self._dataset._ds.take_fragment_offsets(self.fragment_id, indices, columns)
+
+    def head(self, num_rows: int) -> pa.Table:
+        return self.to_table(limit=num_rows)
+
+
+def write_fragments(*args, **kwargs):
+    """Not supported yet: raises NotImplementedError."""
+    raise refusal("write_fragments")
