@@ -20,7 +20,7 @@ namespace {
 constexpr int kEscape = 255;
 constexpr int kMaxSymbols = 255;
 constexpr size_t kTableBytes = 2312;
-constexpr size_t kSampleBytes = 16 * 1024;
+constexpr size_t kSampleBytes = 32 * 1024;
 constexpr size_t kSamplePiece = 512;
 // Share of the sample, of 128, that each round looks at.
 constexpr int kRounds[] = {8, 38, 68, 98, 128};
@@ -159,49 +159,70 @@ std::vector<std::string_view> Sample(const VariableValues& values) {
   return out;
 }
 
-// Counts of one round. Codes 0 to 255 are raw bytes (escapes), 256 and above are symbols.
+// Codes 0 to 255 are raw bytes (escapes), 256 and above are symbols.
+constexpr size_t kCodes = 512;
+
+// Counts of one round.
 struct Counts {
-  std::vector<uint32_t> single = std::vector<uint32_t>(512, 0);
-  std::unordered_map<uint32_t, uint32_t> pairs;
+  std::vector<uint32_t> single = std::vector<uint32_t>(kCodes, 0);
+  std::vector<uint32_t> pairs = std::vector<uint32_t>(kCodes * kCodes, 0);
 };
 
-Symbol SymbolOf(const SymbolTable& table, int code) {
+Symbol SymbolOf(const SymbolTable& table, size_t code) {
   if (code < 256) return {static_cast<uint64_t>(code), 1};
-  return table.symbol(code - 256);
+  return table.symbol(static_cast<int>(code) - 256);
 }
 
-void CountRound(const SymbolTable& table, std::span<const std::string_view> sample,
-                int share, bool pairs, Counts* counts) {
+// Returns the size of what it compressed. A spread-out part of the sample in early
+// rounds, all of it in the last.
+int64_t CountRound(const SymbolTable& table, std::span<const std::string_view> sample,
+                   int share, Counts* counts) {
   uint32_t turn = 0;
+  int64_t size = 0;
   for (std::string_view piece : sample) {
-    // A spread-out part of the sample in early rounds, all of it in the last.
     if (static_cast<int>(turn++ * 37 % 128) >= share) continue;
     const uint8_t* at = reinterpret_cast<const uint8_t*>(piece.data());
     const uint8_t* end = at + piece.size();
-    int previous = -1;
+    uint32_t* pairs = nullptr;  // those that begin with the previous code
     while (at < end) {
       const uint64_t word = LoadUpTo8(at, end);
       const int found =
           table.Find(word, static_cast<int>(std::min<ptrdiff_t>(8, end - at)));
-      const int code = found >= 0 ? found + 256 : static_cast<int>(*at);
+      const size_t code = found >= 0 ? static_cast<size_t>(found) + 256 : size_t{*at};
       const int length = found >= 0 ? table.symbol(found).length : 1;
-      ++counts->single[static_cast<size_t>(code)];
+      size += found >= 0 ? 1 : 2;
+      ++counts->single[code];
       // A long symbol's first byte stays a candidate, so that a table can shrink again.
       if (length > 1) ++counts->single[*at];
-      if (pairs && previous >= 0) {
-        ++counts->pairs[static_cast<uint32_t>(previous) << 16 |
-                        static_cast<uint32_t>(code)];
-        if (length > 1) {
-          ++counts->pairs[static_cast<uint32_t>(previous) << 16 | uint32_t{*at}];
-        }
+      if (pairs != nullptr) {
+        ++pairs[code];
+        if (length > 1) ++pairs[*at];
       }
-      previous = code;
+      pairs = counts->pairs.data() + code * kCodes;
       at += length;
     }
   }
+  return size;
 }
 
-void NextTable(SymbolTable* table, const Counts& counts, int share) {
+int64_t CompressedSize(const SymbolTable& table,
+                       std::span<const std::string_view> sample) {
+  int64_t size = 0;
+  for (std::string_view piece : sample) {
+    const uint8_t* at = reinterpret_cast<const uint8_t*>(piece.data());
+    const uint8_t* end = at + piece.size();
+    while (at < end) {
+      const int found = table.Find(LoadUpTo8(at, end),
+                                   static_cast<int>(std::min<ptrdiff_t>(8, end - at)));
+      size += found >= 0 ? 1 : 2;
+      at += found >= 0 ? table.symbol(found).length : 1;
+    }
+  }
+  return size;
+}
+
+// `join`: pairs become candidates too.
+void NextTable(SymbolTable* table, const Counts& counts, int share, bool join) {
   struct Candidate {
     Symbol symbol;
     uint64_t gain;
@@ -218,20 +239,25 @@ void NextTable(SymbolTable* table, const Counts& counts, int share) {
     if (count < static_cast<uint64_t>(5 * share / 128)) return;
     gains[symbol] += count * static_cast<uint64_t>(symbol.length);
   };
-  for (int code = 0; code < 512; ++code) {
-    const uint32_t count = counts.single[static_cast<size_t>(code)];
+  for (size_t code = 0; code < kCodes; ++code) {
+    const uint32_t count = counts.single[code];
     if (count == 0) continue;
     const Symbol symbol = SymbolOf(*table, code);
     // A byte without a symbol costs two bytes: single bytes weigh more than their length.
     add(symbol, symbol.length == 1 ? uint64_t{count} * 8 : count);
   }
-  for (const auto& [key, count] : counts.pairs) {
-    const Symbol a = SymbolOf(*table, static_cast<int>(key >> 16));
-    const Symbol b = SymbolOf(*table, static_cast<int>(key & 0xFFFF));
+  for (size_t first = 0; join && first < kCodes; ++first) {
+    if (counts.single[first] == 0) continue;
+    const Symbol a = SymbolOf(*table, first);
     if (a.length == 8) continue;
-    Symbol joined{a.bytes | b.bytes << 8 * a.length, std::min(8, a.length + b.length)};
-    joined.bytes &= LowMask(joined.length);
-    add(joined, count);
+    const uint32_t* pairs = counts.pairs.data() + first * kCodes;
+    for (size_t second = 0; second < kCodes; ++second) {
+      if (pairs[second] == 0) continue;
+      const Symbol b = SymbolOf(*table, second);
+      Symbol joined{a.bytes | b.bytes << 8 * a.length, std::min(8, a.length + b.length)};
+      joined.bytes &= LowMask(joined.length);
+      add(joined, pairs[second]);
+    }
   }
   std::vector<Candidate> order;
   order.reserve(gains.size());
@@ -253,11 +279,19 @@ void NextTable(SymbolTable* table, const Counts& counts, int share) {
 Result<FsstValues> FsstEncode(const VariableValues& values) {
   const std::vector<std::string_view> sample = Sample(values);
   SymbolTable table;
+  SymbolTable best;
+  int64_t best_size = INT64_MAX;
   for (int share : kRounds) {
     Counts counts;
-    CountRound(table, sample, share, share != 128, &counts);
-    NextTable(&table, counts, share);
+    CountRound(table, sample, share, &counts);
+    NextTable(&table, counts, share, /*join=*/share != 128);
+    const int64_t size = CompressedSize(table, sample);
+    if (size < best_size) {
+      best_size = size;
+      best = table;
+    }
   }
+  table = std::move(best);
 
   FsstValues out;
   out.symbol_table = table.Serialize();

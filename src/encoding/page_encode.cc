@@ -29,8 +29,18 @@ constexpr int64_t kFullZipBytes = 256;
 constexpr int64_t kLevelBudgetBytes = 16 * 1024;
 // Longer values are compressed one by one.
 constexpr int64_t kLongValueBytes = 32 * 1024;
+constexpr int64_t kDictionaryIndexBits = 2;
 
 using Arrays = std::vector<std::shared_ptr<arrow::ArrayData>>;
+
+// Bits that mini-blocks would spend on each of many values that are `scalar` or 0.
+int64_t PackedBits(std::span<const uint8_t> scalar, int64_t bits) {
+  if (bits == 64 || bits == 128) return kDictionaryIndexBits;
+  if (bits > 32 || bits == 24) return bits;
+  uint32_t word = 0;
+  std::memcpy(&word, scalar.data(), scalar.size());
+  return std::bit_width(word);
+}
 
 // Calls `visit(value index)` for every valid value until it returns false.
 template <typename Visit>
@@ -131,6 +141,17 @@ class PageEncoder {
     return out;
   }
 
+  // Constant pages keep their levels raw: beyond a certain number of rows, packed levels
+  // and packed values of about `value_bits` are smaller.
+  bool ConstantPays(int64_t value_bits) const {
+    constexpr int64_t kAlwaysBelow = 2048;
+    if (levels_.num_levels < kAlwaysBelow) return true;
+    const int64_t raw = 16 * (levels_.has_rep() + levels_.has_def()) * levels_.num_levels;
+    const int level_bits =
+        std::bit_width(levels_.max_rep) + std::bit_width(levels_.max_def);
+    return raw <= level_bits * levels_.num_levels + value_bits * levels_.num_visible;
+  }
+
   bool FullZip(int64_t longest) const {
     if (options_.structural != Structural::kAuto) {
       return options_.structural == Structural::kFullZip;
@@ -149,7 +170,8 @@ class PageEncoder {
     GLAIVE_ASSIGN_OR_RETURN(FixedValues values, GatherFixed(levels_.values, bits));
     values.pieces = {values.Contiguous()};
     if (options_.v2_2) {
-      if (auto scalar = FindConstant(levels_, values)) {
+      auto scalar = FindConstant(levels_, values);
+      if (scalar && ConstantPays(PackedBits(*scalar, bits))) {
         return One(AssembleConstant(levels_, *scalar, nullptr));
       }
     }
@@ -167,7 +189,7 @@ class PageEncoder {
 
   Result<std::vector<EncodedPage>> EncodeVariable() {
     GLAIVE_ASSIGN_OR_RETURN(VariableValues values, GatherVariable(levels_));
-    if (options_.v2_2) {
+    if (options_.v2_2 && ConstantPays(kDictionaryIndexBits)) {
       if (auto scalar = FindConstant(levels_, values)) {
         const std::span bytes(reinterpret_cast<const uint8_t*>(scalar->data()),
                               scalar->size());
