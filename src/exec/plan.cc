@@ -1,0 +1,359 @@
+#include "exec/plan.h"
+
+#include <arrow/array.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "runtime/runtime.h"
+
+namespace glaive::exec {
+namespace {
+
+constexpr size_t kMaxPlans = 64;
+
+expr::ExtraColumns ExtraColumnsOf(SearchColumns search) {
+  expr::ExtraColumns extra = expr::RowMetaColumns();
+  if (search != SearchColumns::kNone) extra.emplace_back(kDistance, arrow::float32());
+  if (search == SearchColumns::kDistanceAndQuery) extra.emplace_back(kQueryIndex, arrow::int32());
+  return extra;
+}
+
+std::string KeyOf(const Selection& select, SearchColumns search) {
+  std::string key;
+  key.push_back(static_cast<char>('0' + static_cast<int>(search)));
+  key.push_back(select.with_row_id ? 'i' : '-');
+  key.push_back(select.with_row_address ? 'a' : '-');
+  key.push_back(select.columns ? 's' : '*');
+  if (select.columns) {
+    for (const auto& [name, expression] : *select.columns) {
+      key += name;
+      key.push_back('\0');
+      key += expression;
+      key.push_back('\0');
+    }
+  }
+  return key;
+}
+
+std::shared_ptr<arrow::Field> MetaField(const std::string& name, const std::string& meta) {
+  if (meta == kDistance) return arrow::field(name, arrow::float32());
+  if (meta == kQueryIndex) return arrow::field(name, arrow::int32());
+  return arrow::field(name, arrow::uint64());
+}
+
+class OutputPlanner {
+ public:
+  OutputPlanner(const table::Dataset& dataset, SearchColumns search)
+      : dataset_(dataset),
+        extra_(ExtraColumnsOf(search)),
+        plan_(std::make_shared<OutputPlan>()) {}
+
+  Result<std::shared_ptr<const OutputPlan>> Run(const Selection& select, SearchColumns search) {
+    const auto selected = [&](const char* meta) {
+      return std::any_of(plan_->columns.begin(), plan_->columns.end(),
+                         [&](const OutputPlan::Column& column) { return column.meta == meta; });
+    };
+    if (select.columns) {
+      for (const auto& [name, expression] : *select.columns) {
+        GLAIVE_RETURN_NOT_OK(AddSelected(name, expression));
+      }
+    } else {
+      for (const file::Field& field : dataset_.schema().fields()) AddWhole(field.name, field);
+    }
+    if (search == SearchColumns::kDistanceAndQuery && !selected(kQueryIndex)) {
+      fields_.insert(fields_.begin(), MetaField(kQueryIndex, kQueryIndex));
+      plan_->columns.insert(plan_->columns.begin(), MetaColumn(kQueryIndex));
+    }
+    if (search != SearchColumns::kNone && !selected(kDistance)) AddMeta(kDistance, kDistance);
+    if (select.with_row_id && !selected(kRowId)) AddMeta(kRowId, kRowId);
+    if (select.with_row_address && !selected(kRowAddress)) AddMeta(kRowAddress, kRowAddress);
+    return Finish();
+  }
+
+ private:
+  static OutputPlan::Column MetaColumn(const std::string& meta) {
+    OutputPlan::Column column;
+    column.meta = meta;
+    return column;
+  }
+
+  void AddMeta(const std::string& name, const std::string& meta) {
+    fields_.push_back(MetaField(name, meta));
+    plan_->columns.push_back(MetaColumn(meta));
+    plan_->needs.Add({meta});
+  }
+
+  // A whole top-level column.
+  void AddWhole(const std::string& name, const file::Field& field) {
+    const int index = dataset_.arrow_schema()->GetFieldIndex(field.name);
+    fields_.push_back(dataset_.arrow_schema()->field(index)->WithName(name));
+    OutputPlan::Column column;
+    column.read_index = 0;  // the place is known when all columns are
+    plan_->columns.push_back(std::move(column));
+    whole_.push_back(field.name);
+    const std::vector<std::string> path = {field.name};
+    AddPath(file::FormatFieldPath(path));
+  }
+
+  void AddPath(const std::string& path) {
+    if (std::find(paths_.begin(), paths_.end(), path) == paths_.end()) paths_.push_back(path);
+  }
+
+  Status AddSelected(const std::string& name, const std::string& text) {
+    if (std::any_of(fields_.begin(), fields_.end(),
+                    [&](const auto& field) { return field->name() == name; })) {
+      return InvalidInput("Duplicate column name: ", name);
+    }
+    // A path comes first: `a-b` in a list of names is a column, not a difference.
+    std::vector<std::string> path;
+    if (auto parsed = file::ParseFieldPath(text); parsed.ok()) path = *parsed;
+    const file::Field* field = FindExact(path);
+    if (field == nullptr) {
+      path = {text};
+      field = dataset_.schema().FindTopLevel(text);
+    }
+    if (field != nullptr && path.size() == 1) {
+      AddWhole(name, *field);
+      return Status::OK();
+    }
+    if (field == nullptr) {
+      for (const auto& [meta, type] : extra_) {
+        if (text != meta) continue;
+        AddMeta(name, meta);
+        return Status::OK();
+      }
+    }
+    std::string sql = text;
+    if (field != nullptr) {
+      sql.clear();
+      for (const std::string& segment : path) {
+        sql += sql.empty() ? "`" : ".`";
+        for (char c : segment) sql += c == '`' ? std::string("``") : std::string(1, c);
+        sql += '`';
+      }
+    }
+    GLAIVE_ASSIGN_OR_RETURN(auto expression, expr::ScalarExpr::Make(sql, dataset_.schema(), extra_));
+    for (const std::string& column : expression->columns()) AddPath(column);
+    plan_->needs.Add(expression->extra_columns());
+    fields_.push_back(arrow::field(name, expression->type()));
+    OutputPlan::Column column;
+    column.expression = std::move(expression);
+    plan_->columns.push_back(std::move(column));
+    plan_->computes = true;
+    return Status::OK();
+  }
+
+  const file::Field* FindExact(const std::vector<std::string>& path) const {
+    if (path.empty()) return nullptr;
+    const file::Field* field = dataset_.schema().FindTopLevel(path[0]);
+    for (size_t i = 1; i < path.size() && field != nullptr; ++i) {
+      if (field->type->id() != arrow::Type::STRUCT) return nullptr;
+      const file::Field* child = nullptr;
+      for (const file::Field& candidate : field->children) {
+        if (candidate.name == path[i]) child = &candidate;
+      }
+      field = child;
+    }
+    return field;
+  }
+
+  Result<std::shared_ptr<const OutputPlan>> Finish() {
+    // A whole column also serves the expressions that need a member of it.
+    GLAIVE_ASSIGN_OR_RETURN(file::Schema read, dataset_.schema().Project(paths_));
+    const auto arrow_read = read.ToArrow();
+    size_t next_whole = 0;
+    plan_->identity = static_cast<size_t>(arrow_read->num_fields()) == plan_->columns.size();
+    for (size_t i = 0; i < plan_->columns.size(); ++i) {
+      OutputPlan::Column& column = plan_->columns[i];
+      if (column.read_index >= 0) {
+        column.read_index = arrow_read->GetFieldIndex(whole_[next_whole++]);
+        if (column.read_index < 0) return InternalError("a projected column is missing");
+      }
+      plan_->identity &= column.read_index == static_cast<int>(i);
+    }
+    plan_->read = std::make_unique<BoundColumns>(std::move(read), dataset_.num_fragments());
+    plan_->schema = arrow::schema(std::move(fields_), dataset_.arrow_schema()->metadata());
+    return plan_;
+  }
+
+  const table::Dataset& dataset_;
+  expr::ExtraColumns extra_;
+  std::shared_ptr<OutputPlan> plan_;
+  std::vector<std::shared_ptr<arrow::Field>> fields_;
+  std::vector<std::string> whole_;  // names of the columns with a read_index, in order
+  std::vector<std::string> paths_;
+};
+
+Result<std::shared_ptr<const FilterPlan>> MakeFilterPlan(const table::Dataset& dataset,
+                                                         const std::string& sql,
+                                                         SearchColumns search) {
+  auto plan = std::make_shared<FilterPlan>();
+  GLAIVE_ASSIGN_OR_RETURN(plan->predicate,
+                          expr::Predicate::Make(sql, dataset.schema(), ExtraColumnsOf(search)));
+  GLAIVE_ASSIGN_OR_RETURN(file::Schema read, dataset.schema().Project(plan->predicate->columns()));
+  plan->read = std::make_unique<BoundColumns>(std::move(read), dataset.num_fragments());
+  plan->needs.Add(plan->predicate->extra_columns());
+  return plan;
+}
+
+// The cached value of `key`, or the new one of `make`.
+template <typename Map, typename Make>
+auto Lookup(std::mutex& mutex, Map& map, const std::string& key, const Make& make)
+    -> Result<typename Map::mapped_type> {
+  {
+    std::lock_guard lock(mutex);
+    if (auto it = map.find(key); it != map.end()) return it->second;
+  }
+  GLAIVE_ASSIGN_OR_RETURN(typename Map::mapped_type value, make());
+  std::lock_guard lock(mutex);
+  if (map.size() >= kMaxPlans) map.clear();
+  return map.emplace(key, std::move(value)).first->second;
+}
+
+}  // namespace
+
+const std::shared_ptr<arrow::Array>* MetaColumns::Find(const std::string& name) const {
+  if (name == kRowId) return &row_id;
+  if (name == kRowAddress) return &row_address;
+  if (name == kRowOffset) return &row_offset;
+  if (name == kDistance) return &distance;
+  if (name == kQueryIndex) return &query_index;
+  return nullptr;
+}
+
+void MetaNeeds::Add(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    row_id |= name == kRowId;
+    row_address |= name == kRowAddress;
+    row_offset |= name == kRowOffset;
+  }
+}
+
+Result<std::shared_ptr<arrow::RecordBatch>> OutputPlan::Assemble(
+    const std::shared_ptr<arrow::RecordBatch>& read_batch, int64_t rows,
+    const MetaColumns& meta) const {
+  std::shared_ptr<arrow::RecordBatch> input;
+  if (computes) {
+    std::vector<std::shared_ptr<arrow::Field>> fields;
+    std::vector<std::shared_ptr<arrow::Array>> arrays;
+    if (read_batch != nullptr) {
+      fields = read_batch->schema()->fields();
+      arrays = read_batch->columns();
+    }
+    for (const char* name : {kRowId, kRowAddress, kRowOffset, kDistance, kQueryIndex}) {
+      const auto& array = *meta.Find(name);
+      if (array == nullptr) continue;
+      fields.push_back(arrow::field(name, array->type()));
+      arrays.push_back(array);
+    }
+    input = arrow::RecordBatch::Make(arrow::schema(std::move(fields)), rows, std::move(arrays));
+  }
+  std::vector<std::shared_ptr<arrow::Array>> out;
+  out.reserve(columns.size());
+  for (const Column& column : columns) {
+    if (column.read_index >= 0) {
+      out.push_back(read_batch->column(column.read_index));
+    } else if (!column.meta.empty()) {
+      const auto& array = *meta.Find(column.meta);
+      if (array == nullptr) return InternalError("meta column ", column.meta, " was not made");
+      out.push_back(array);
+    } else {
+      GLAIVE_ASSIGN_OR_RETURN(auto array, column.expression->Evaluate(*input));
+      out.push_back(std::move(array));
+    }
+  }
+  return arrow::RecordBatch::Make(schema, rows, std::move(out));
+}
+
+Result<std::shared_ptr<arrow::RecordBatch>> FilterPlan::Input(
+    const std::shared_ptr<arrow::RecordBatch>& read_batch, int64_t rows,
+    const MetaColumns& meta) const {
+  if (predicate->extra_columns().empty() && read_batch != nullptr) return read_batch;
+  std::vector<std::shared_ptr<arrow::Field>> fields;
+  std::vector<std::shared_ptr<arrow::Array>> arrays;
+  if (read_batch != nullptr) {
+    fields = read_batch->schema()->fields();
+    arrays = read_batch->columns();
+  }
+  for (const std::string& name : predicate->extra_columns()) {
+    const auto* array = meta.Find(name);
+    if (array == nullptr || *array == nullptr) {
+      return InternalError("meta column ", name, " was not made");
+    }
+    fields.push_back(arrow::field(name, (*array)->type()));
+    arrays.push_back(*array);
+  }
+  return arrow::RecordBatch::Make(arrow::schema(std::move(fields)), rows, std::move(arrays));
+}
+
+SnapshotState::SnapshotState(const table::Dataset& dataset) : owner_(dataset.weak_from_this()) {
+  live_begin_.reserve(static_cast<size_t>(dataset.num_fragments()) + 1);
+  int64_t rows = 0;
+  for (int i = 0; i < dataset.num_fragments(); ++i) {
+    live_begin_.push_back(rows);
+    rows += dataset.live_rows(i);
+  }
+  live_begin_.push_back(rows);
+}
+
+std::shared_ptr<const SnapshotState> SnapshotState::Of(const table::Dataset& dataset) {
+  // Addresses are reused, so the entry also knows its owner.
+  std::string key = "exec/";
+  const auto address = reinterpret_cast<uintptr_t>(&dataset);
+  key.append(reinterpret_cast<const char*>(&address), sizeof address);
+  Cache& cache = dataset.env().runtime->cache();
+  const std::weak_ptr<const table::Dataset> self = dataset.weak_from_this();
+  if (auto state = cache.Get<SnapshotState>(key)) {
+    const auto owner = state->owner_.lock();
+    if (owner.get() == &dataset) return state;
+  }
+  auto state = std::make_shared<const SnapshotState>(dataset);
+  constexpr int64_t kBytesPerFragment = 256;  // with the slots of a few plans
+  constexpr int64_t kBaseBytes = 16384;
+  if (!self.expired()) {
+    cache.Put(key, state, kBaseBytes + kBytesPerFragment * dataset.num_fragments());
+  }
+  return state;
+}
+
+int SnapshotState::FragmentOfOrdinal(int64_t ordinal) const {
+  const auto after = std::upper_bound(live_begin_.begin(), live_begin_.end(), ordinal);
+  return static_cast<int>(after - live_begin_.begin()) - 1;
+}
+
+Result<std::shared_ptr<const OutputPlan>> MakeOutputPlan(const table::Dataset& dataset,
+                                                         const Selection& select,
+                                                         SearchColumns search) {
+  return OutputPlanner(dataset, search).Run(select, search);
+}
+
+Result<SnapshotState::OutputPtr> SnapshotState::Output(const table::Dataset& dataset,
+                                                       const Selection& select,
+                                                       SearchColumns search) const {
+  return Lookup(mutex_, outputs_, KeyOf(select, search),
+                [&] { return MakeOutputPlan(dataset, select, search); });
+}
+
+Result<SnapshotState::FilterPtr> SnapshotState::Filter(const table::Dataset& dataset,
+                                                       const std::string& sql,
+                                                       SearchColumns search) const {
+  const std::string key = static_cast<char>('0' + static_cast<int>(search)) + sql;
+  return Lookup(mutex_, filters_, key, [&] { return MakeFilterPlan(dataset, sql, search); });
+}
+
+Result<std::shared_ptr<const BoundColumns>> SnapshotState::Columns(
+    const table::Dataset& dataset, const std::vector<std::string>& paths) const {
+  std::string key;
+  for (const std::string& path : paths) key += path + '\0';
+  using Ptr = std::shared_ptr<const BoundColumns>;
+  return Lookup(mutex_, columns_, key, [&]() -> Result<Ptr> {
+    GLAIVE_ASSIGN_OR_RETURN(file::Schema read, dataset.schema().Project(paths));
+    return std::make_shared<const BoundColumns>(std::move(read), dataset.num_fragments());
+  });
+}
+
+}  // namespace glaive::exec
