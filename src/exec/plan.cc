@@ -17,8 +17,8 @@ constexpr size_t kMaxPlans = 64;
 
 expr::ExtraColumns ExtraColumnsOf(SearchColumns search) {
   expr::ExtraColumns extra = expr::RowMetaColumns();
-  if (search != SearchColumns::kNone) extra.emplace_back(kDistance, arrow::float32());
-  if (search == SearchColumns::kDistanceAndQuery) extra.emplace_back(kQueryIndex, arrow::int32());
+  if (search != SearchColumns::kScan) extra.emplace_back(kDistance, arrow::float32());
+  if (search == SearchColumns::kManyQueries) extra.emplace_back(kQueryIndex, arrow::int32());
   return extra;
 }
 
@@ -64,11 +64,11 @@ class OutputPlanner {
     } else {
       for (const file::Field& field : dataset_.schema().fields()) AddWhole(field.name, field);
     }
-    if (search == SearchColumns::kDistanceAndQuery && !selected(kQueryIndex)) {
+    if (search == SearchColumns::kManyQueries && !selected(kQueryIndex)) {
       fields_.insert(fields_.begin(), MetaField(kQueryIndex, kQueryIndex));
       plan_->columns.insert(plan_->columns.begin(), MetaColumn(kQueryIndex));
     }
-    if (search != SearchColumns::kNone && !selected(kDistance)) AddMeta(kDistance, kDistance);
+    if (search != SearchColumns::kScan && !selected(kDistance)) AddMeta(kDistance, kDistance);
     if (select.with_row_id && !selected(kRowId)) AddMeta(kRowId, kRowId);
     if (select.with_row_address && !selected(kRowAddress)) AddMeta(kRowAddress, kRowAddress);
     return Finish();

@@ -70,7 +70,11 @@ struct FilterPlan {
 };
 
 // Which meta columns beside those of every scan an expression may name.
-enum class SearchColumns : uint8_t { kNone, kDistance, kDistanceAndQuery };
+enum class SearchColumns : uint8_t {
+  kScan,
+  kOneQuery,     // _distance
+  kManyQueries,  // _distance and query_index
+};
 
 // Kept in the runtime's cache for as long as the snapshot lives there. Thread-safe.
 class SnapshotState {
@@ -88,9 +92,9 @@ class SnapshotState {
   using OutputPtr = std::shared_ptr<const OutputPlan>;
   using FilterPtr = std::shared_ptr<const FilterPlan>;
   Result<OutputPtr> Output(const table::Dataset& dataset, const Selection& select,
-                           SearchColumns search = SearchColumns::kNone) const;
+                           SearchColumns search = SearchColumns::kScan) const;
   Result<FilterPtr> Filter(const table::Dataset& dataset, const std::string& sql,
-                           SearchColumns search = SearchColumns::kNone) const;
+                           SearchColumns search = SearchColumns::kScan) const;
   // Columns by quoted path.
   Result<std::shared_ptr<const BoundColumns>> Columns(const table::Dataset& dataset,
                                                       const std::vector<std::string>& paths) const;
