@@ -1,23 +1,25 @@
 #include "exec/bound_columns.h"
 
-#include <arrow/type.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <arrow/type.h>
 
 #include "format/table.pb.h"
 
 namespace glaive::exec {
 namespace {
 
-bool SameLayout(const lance::table::DataFragment& a, const lance::table::DataFragment& b) {
+bool SameLayout(const lance::table::DataFragment& a,
+                const lance::table::DataFragment& b) {
   if (a.files_size() != b.files_size() || a.files_size() == 0) return false;
   for (int i = 0; i < a.files_size(); ++i) {
     const auto& x = a.files(i);
     const auto& y = b.files(i);
     if (x.file_major_version() != y.file_major_version() ||
         x.file_minor_version() != y.file_minor_version() ||
-        !std::equal(x.fields().begin(), x.fields().end(), y.fields().begin(), y.fields().end()) ||
+        !std::equal(x.fields().begin(), x.fields().end(), y.fields().begin(),
+                    y.fields().end()) ||
         !std::equal(x.column_indices().begin(), x.column_indices().end(),
                     y.column_indices().begin(), y.column_indices().end())) {
       return false;
@@ -33,8 +35,9 @@ BoundColumns::BoundColumns(file::Schema schema, int num_fragments)
       arrow_schema_(schema_.ToArrow()),
       slots_(static_cast<size_t>(num_fragments)) {}
 
-Result<BoundColumns::ProjectionPtr> BoundColumns::Bind(const table::Dataset& dataset, int fragment,
-                                                       const table::FragmentReader& reader) const {
+Result<BoundColumns::ProjectionPtr> BoundColumns::Bind(
+    const table::Dataset& dataset, int fragment,
+    const table::FragmentReader& reader) const {
   const auto slot = static_cast<size_t>(fragment);
   ProjectionPtr neighbour;
   int neighbour_index = -1;

@@ -1,4 +1,5 @@
-// Delete by predicate: find the rows, commit, and look again when a concurrent commit was faster.
+// Delete by predicate: find the rows, commit, and look again when a concurrent commit was
+// faster.
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -15,14 +16,15 @@ namespace {
 constexpr int kMaxAttempts = 10;
 constexpr auto kMaxTime = std::chrono::seconds(30);
 
-Result<table::DeletedRows> FindRows(const table::Dataset& dataset, const std::string& predicate,
-                                    CancelToken* cancel) {
+Result<table::DeletedRows> FindRows(const table::Dataset& dataset,
+                                    const std::string& predicate, CancelToken* cancel) {
   const auto state = SnapshotState::Of(dataset);
   GLAIVE_ASSIGN_OR_RETURN(auto plan, state->Filter(dataset, predicate));
   MorselOptions cut;
   cut.max_rows = 65536;
   cut.max_bytes = cut.task_bytes = INT64_MAX;
-  GLAIVE_ASSIGN_OR_RETURN(const MorselPlan morsels, CutMorsels(dataset, *plan->read, cut));
+  GLAIVE_ASSIGN_OR_RETURN(const MorselPlan morsels,
+                          CutMorsels(dataset, *plan->read, cut));
   std::vector<std::vector<uint32_t>> found(morsels.morsels.size());
   GLAIVE_RETURN_NOT_OK(dataset.env().runtime->ParallelFor(
       static_cast<int64_t>(morsels.tasks.size()),
@@ -32,8 +34,9 @@ Result<table::DeletedRows> FindRows(const table::Dataset& dataset, const std::st
           const Morsel& morsel = morsels.morsels[m];
           GLAIVE_ASSIGN_OR_RETURN(const auto fragment,
                                   FragmentRows::Open(dataset, *state, morsel.fragment));
-          GLAIVE_ASSIGN_OR_RETURN(const RowMask mask,
-                                  SelectRows(fragment, plan.get(), morsel.start, morsel.count));
+          GLAIVE_ASSIGN_OR_RETURN(
+              const RowMask mask,
+              SelectRows(fragment, plan.get(), morsel.start, morsel.count));
           if (mask.count == 0) continue;
           found[m].reserve(static_cast<size_t>(mask.count));
           if (mask.all()) {
@@ -68,7 +71,8 @@ Result<DeleteResult> Delete(table::Dataset::Ptr dataset, const std::string& pred
   const auto began = std::chrono::steady_clock::now();
   for (int attempt = 1;; ++attempt) {
     if (cancel != nullptr) GLAIVE_RETURN_NOT_OK(cancel->CheckOnCaller());
-    GLAIVE_ASSIGN_OR_RETURN(const table::DeletedRows rows, FindRows(*dataset, predicate, cancel));
+    GLAIVE_ASSIGN_OR_RETURN(const table::DeletedRows rows,
+                            FindRows(*dataset, predicate, cancel));
     DeleteResult result;
     for (const auto& [fragment, offsets] : rows) {
       result.num_deleted_rows += static_cast<int64_t>(offsets.size());
@@ -78,11 +82,13 @@ Result<DeleteResult> Delete(table::Dataset::Ptr dataset, const std::string& pred
       result.dataset = std::move(committed).ValueUnsafe();
       return result;
     }
-    if (KindOf(committed.status()) != ErrorKind::kRetryableConflict) return committed.status();
+    if (KindOf(committed.status()) != ErrorKind::kRetryableConflict)
+      return committed.status();
     if (attempt >= kMaxAttempts || std::chrono::steady_clock::now() - began > kMaxTime) {
-      return MakeError(ErrorKind::kTooManyRetries,
-                       "delete gave up after " + std::to_string(attempt) +
-                           " attempts against concurrent commits: " + committed.status().message());
+      return MakeError(
+          ErrorKind::kTooManyRetries,
+          "delete gave up after " + std::to_string(attempt) +
+              " attempts against concurrent commits: " + committed.status().message());
     }
     GLAIVE_ASSIGN_OR_RETURN(dataset, dataset->Latest());
   }

@@ -1,8 +1,8 @@
 // Plans as text, in the notation that users of the format know.
-#include <arrow/type.h>
-
 #include <sstream>
 #include <string>
+
+#include <arrow/type.h>
 
 #include "exec/nearest.h"
 #include "exec/plan.h"
@@ -33,11 +33,11 @@ std::string FilterText(const FilterPlan* filter) {
   return filter == nullptr ? "--" : filter->predicate->ToString();
 }
 
-std::string Read(const table::Dataset& dataset, const arrow::Schema& columns, size_t fragments,
-                 const MetaNeeds& needs, const FilterPlan* filter) {
+std::string Read(const table::Dataset& dataset, const arrow::Schema& columns,
+                 size_t fragments, const MetaNeeds& needs, const FilterPlan* filter) {
   std::ostringstream out;
-  out << std::boolalpha << "LanceRead: uri=" << dataset.env().store->root() << "/data, projection=["
-      << Names(columns) << "], num_fragments=" << fragments
+  out << std::boolalpha << "LanceRead: uri=" << dataset.env().store->root()
+      << "/data, projection=[" << Names(columns) << "], num_fragments=" << fragments
       << ", range_before=None, range_after=None, row_id=" << needs.row_id
       << ", row_addr=" << needs.row_address << ", full_filter=" << FilterText(filter)
       << ", refine_filter=" << FilterText(filter) << "\n";
@@ -71,11 +71,13 @@ Result<std::string> Scan(const table::Dataset& dataset, const ScanOptions& optio
   }
   Lines lines;
   lines.Add(Projection(*output));
-  if (options.limit || options.offset > 0) lines.Add(LimitText(options.offset, options.limit));
+  if (options.limit || options.offset > 0)
+    lines.Add(LimitText(options.offset, options.limit));
   const size_t fragments = options.fragment_ids.empty()
                                ? static_cast<size_t>(dataset.num_fragments())
                                : options.fragment_ids.size();
-  lines.Add(Read(dataset, *output->read->arrow_schema(), fragments, output->needs, filter.get()));
+  lines.Add(Read(dataset, *output->read->arrow_schema(), fragments, output->needs,
+                 filter.get()));
   return lines.text();
 }
 
@@ -95,11 +97,12 @@ std::string_view MetricName(Metric metric) {
 
 Result<std::string> Search(const table::Dataset& dataset, const NearestOptions& options) {
   const auto state = SnapshotState::Of(dataset);
-  GLAIVE_ASSIGN_OR_RETURN(auto output,
-                          state->Output(dataset, options.select, SearchColumns::kOneQuery));
+  GLAIVE_ASSIGN_OR_RETURN(
+      auto output, state->Output(dataset, options.select, SearchColumns::kOneQuery));
   std::shared_ptr<const FilterPlan> filter;
   if (!options.filter.empty()) {
-    const auto search = options.prefilter ? SearchColumns::kScan : SearchColumns::kOneQuery;
+    const auto search =
+        options.prefilter ? SearchColumns::kScan : SearchColumns::kOneQuery;
     GLAIVE_ASSIGN_OR_RETURN(filter, state->Filter(dataset, options.filter, search));
   }
   std::string column = options.column;
@@ -118,7 +121,8 @@ Result<std::string> Search(const table::Dataset& dataset, const NearestOptions& 
   lines.Add("FilterExec: _distance IS NOT NULL\n");
   lines.Add("SortExec: TopK(fetch=" + std::to_string(top) +
             "), expr=[_distance ASC NULLS LAST, _rowid ASC NULLS LAST]\n");
-  lines.Add("KNNVectorDistance: metric=" + std::string(MetricName(options.metric)) + "\n");
+  lines.Add("KNNVectorDistance: metric=" + std::string(MetricName(options.metric)) +
+            "\n");
   MetaNeeds needs;
   needs.row_id = true;
   arrow::FieldVector fields = {arrow::field(column, arrow::null())};

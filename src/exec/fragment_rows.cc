@@ -1,13 +1,13 @@
 #include "exec/fragment_rows.h"
 
+#include <bit>
+#include <utility>
+
 #include <arrow/array.h>
 #include <arrow/buffer.h>
 #include <arrow/compute/api.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
-
-#include <bit>
-#include <utility>
 
 #include "table/deletion_vector.h"
 #include "table/row_id_index.h"
@@ -21,15 +21,16 @@ constexpr int64_t kSelectiveShare = 16;
 // A uint64 array filled by `value(i)`.
 template <typename Value>
 Result<std::shared_ptr<arrow::Array>> MakeUInt64(int64_t rows, const Value& value) {
-  GLAIVE_ASSIGN_OR_RETURN(std::shared_ptr<arrow::Buffer> buffer, arrow::AllocateBuffer(rows * 8));
+  GLAIVE_ASSIGN_OR_RETURN(std::shared_ptr<arrow::Buffer> buffer,
+                          arrow::AllocateBuffer(rows * 8));
   auto* out = reinterpret_cast<uint64_t*>(buffer->mutable_data());
   for (int64_t i = 0; i < rows; ++i) out[i] = value(i);
   return std::make_shared<arrow::UInt64Array>(rows, std::move(buffer), nullptr, 0);
 }
 
 template <typename Offset>
-Result<MetaColumns> MakeMeta(const FragmentRows& fragment, const MetaNeeds& needs, int64_t rows,
-                             const Offset& offset) {
+Result<MetaColumns> MakeMeta(const FragmentRows& fragment, const MetaNeeds& needs,
+                             int64_t rows, const Offset& offset) {
   MetaColumns meta;
   const auto address = [&](int64_t i) {
     return table::RowAddress::Make(fragment.id, static_cast<uint32_t>(offset(i))).value;
@@ -51,8 +52,9 @@ Result<MetaColumns> MakeMeta(const FragmentRows& fragment, const MetaNeeds& need
     // The place among the live rows of the whole table.
     const auto place = [&](int64_t i) {
       const int64_t physical = offset(i);
-      const int64_t deleted =
-          fragment.deletions == nullptr ? 0 : fragment.deletions->CountInRange(0, physical);
+      const int64_t deleted = fragment.deletions == nullptr
+                                  ? 0
+                                  : fragment.deletions->CountInRange(0, physical);
       return static_cast<uint64_t>(fragment.live_begin + physical - deleted);
     };
     GLAIVE_ASSIGN_OR_RETURN(meta.row_offset, MakeUInt64(rows, place));
@@ -62,8 +64,8 @@ Result<MetaColumns> MakeMeta(const FragmentRows& fragment, const MetaNeeds& need
 
 }  // namespace
 
-Result<FragmentRows> FragmentRows::Open(const table::Dataset& dataset, const SnapshotState& state,
-                                        int index) {
+Result<FragmentRows> FragmentRows::Open(const table::Dataset& dataset,
+                                        const SnapshotState& state, int index) {
   FragmentRows rows;
   rows.dataset = &dataset;
   rows.index = index;
@@ -74,9 +76,8 @@ Result<FragmentRows> FragmentRows::Open(const table::Dataset& dataset, const Sna
   return rows;
 }
 
-Result<std::shared_ptr<arrow::RecordBatch>> FragmentRows::ReadRange(const BoundColumns& columns,
-                                                                    int64_t start,
-                                                                    int64_t count) const {
+Result<std::shared_ptr<arrow::RecordBatch>> FragmentRows::ReadRange(
+    const BoundColumns& columns, int64_t start, int64_t count) const {
   if (columns.empty()) return std::shared_ptr<arrow::RecordBatch>();
   GLAIVE_ASSIGN_OR_RETURN(auto projection, columns.Bind(*dataset, index, *reader));
   return reader->ReadRange(*projection, start, count);
@@ -122,12 +123,12 @@ std::vector<int64_t> RowMask::Offsets(int64_t start) const {
   return offsets;
 }
 
-Result<RowMask> SelectRows(const FragmentRows& fragment, const FilterPlan* filter, int64_t start,
-                           int64_t count) {
+Result<RowMask> SelectRows(const FragmentRows& fragment, const FilterPlan* filter,
+                           int64_t start, int64_t count) {
   RowMask mask;
   mask.count = count;
-  const bool has_deletions =
-      fragment.deletions != nullptr && fragment.deletions->CountInRange(start, start + count) > 0;
+  const bool has_deletions = fragment.deletions != nullptr &&
+                             fragment.deletions->CountInRange(start, start + count) > 0;
   if (filter == nullptr && !has_deletions) return mask;
   const auto words = static_cast<size_t>((count + 63) / 64);
   mask.words.assign(words, filter == nullptr ? ~uint64_t{0} : 0);
@@ -135,8 +136,9 @@ Result<RowMask> SelectRows(const FragmentRows& fragment, const FilterPlan* filte
     GLAIVE_ASSIGN_OR_RETURN(auto read, fragment.ReadRange(*filter->read, start, count));
     GLAIVE_ASSIGN_OR_RETURN(auto meta, fragment.MetaOfRange(filter->needs, start, count));
     GLAIVE_ASSIGN_OR_RETURN(auto input, filter->Input(read, count, meta));
-    GLAIVE_ASSIGN_OR_RETURN(
-        mask.count, filter->predicate->Evaluate(*input, reinterpret_cast<uint8_t*>(mask.words.data())));
+    GLAIVE_ASSIGN_OR_RETURN(mask.count,
+                            filter->predicate->Evaluate(
+                                *input, reinterpret_cast<uint8_t*>(mask.words.data())));
     if (!has_deletions) {
       if (mask.count == count) mask.words.clear();
       return mask;
@@ -144,7 +146,8 @@ Result<RowMask> SelectRows(const FragmentRows& fragment, const FilterPlan* filte
   } else if (count % 64 != 0) {
     mask.words.back() = (uint64_t{1} << (count % 64)) - 1;
   }
-  fragment.deletions->MaskRange(start, count, reinterpret_cast<uint8_t*>(mask.words.data()));
+  fragment.deletions->MaskRange(start, count,
+                                reinterpret_cast<uint8_t*>(mask.words.data()));
   mask.count = 0;
   for (uint64_t word : mask.words) mask.count += std::popcount(word);
   return mask;
@@ -155,8 +158,9 @@ bool IsSelective(const RowMask& mask, int64_t count) {
 }
 
 Result<std::shared_ptr<arrow::RecordBatch>> ReadSelected(const FragmentRows& fragment,
-                                                         const OutputPlan& output, int64_t start,
-                                                         int64_t count, const RowMask& mask) {
+                                                         const OutputPlan& output,
+                                                         int64_t start, int64_t count,
+                                                         const RowMask& mask) {
   if (mask.all()) {
     GLAIVE_ASSIGN_OR_RETURN(auto read, fragment.ReadRange(*output.read, start, count));
     GLAIVE_ASSIGN_OR_RETURN(auto meta, fragment.MetaOfRange(output.needs, start, count));

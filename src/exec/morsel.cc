@@ -17,7 +17,8 @@ constexpr int64_t kMorselOverheadRows = 512;
 
 class Cutter {
  public:
-  Cutter(const table::Dataset& dataset, const BoundColumns& widest, const MorselOptions& options)
+  Cutter(const table::Dataset& dataset, const BoundColumns& widest,
+         const MorselOptions& options)
       : dataset_(dataset), widest_(widest), options_(options) {}
 
   Result<MorselPlan> Run() {
@@ -26,7 +27,8 @@ class Cutter {
     const int count = options_.fragments ? static_cast<int>(options_.fragments->size())
                                          : dataset_.num_fragments();
     for (int i = 0; i < count && left > 0; ++i) {
-      const int fragment = options_.fragments ? (*options_.fragments)[static_cast<size_t>(i)] : i;
+      const int fragment =
+          options_.fragments ? (*options_.fragments)[static_cast<size_t>(i)] : i;
       const int64_t live = dataset_.live_rows(fragment);
       if (live == 0) continue;
       if (skip >= live) {
@@ -56,7 +58,8 @@ class Cutter {
  private:
   Status CutFragment(int fragment, int64_t begin, int64_t end) {
     if (begin >= end) return Status::OK();
-    if (end - begin <= std::min(kSmallFragmentRows, options_.max_rows) || widest_.empty()) {
+    if (end - begin <= std::min(kSmallFragmentRows, options_.max_rows) ||
+        widest_.empty()) {
       for (int64_t start = begin; start < end; start += options_.max_rows) {
         Add({fragment, start, std::min(options_.max_rows, end - start)}, 1);
       }
@@ -64,9 +67,11 @@ class Cutter {
     }
     GLAIVE_ASSIGN_OR_RETURN(auto reader, dataset_.OpenFragment(fragment));
     GLAIVE_ASSIGN_OR_RETURN(auto projection, widest_.Bind(dataset_, fragment, *reader));
-    GLAIVE_ASSIGN_OR_RETURN(const std::vector<int64_t> pages, reader->ScanBoundaries(*projection));
+    GLAIVE_ASSIGN_OR_RETURN(const std::vector<int64_t> pages,
+                            reader->ScanBoundaries(*projection));
     const int64_t row_bytes = std::max<int64_t>(1, reader->EstimateRowBytes(*projection));
-    const int64_t most = std::clamp<int64_t>(options_.max_bytes / row_bytes, 1, options_.max_rows);
+    const int64_t most =
+        std::clamp<int64_t>(options_.max_bytes / row_bytes, 1, options_.max_rows);
     int64_t start = begin;
     for (size_t p = 0; p <= pages.size() && start < end; ++p) {
       const int64_t stop = p < pages.size() ? std::min(pages[p], end) : end;
@@ -97,7 +102,8 @@ class Cutter {
 
   void CloseTask() {
     const size_t begin = plan_.tasks.empty() ? 0 : plan_.tasks.back().end;
-    if (plan_.morsels.size() > begin) plan_.tasks.push_back({begin, plan_.morsels.size()});
+    if (plan_.morsels.size() > begin)
+      plan_.tasks.push_back({begin, plan_.morsels.size()});
     rows_ = 0;
     bytes_ = 0;
   }

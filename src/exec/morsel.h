@@ -29,8 +29,8 @@ struct MorselPlan {
 };
 
 struct MorselOptions {
-  // Bounds of one morsel. Cuts lie on page boundaries of the widest column, so that a range of
-  // zero-copy pages is a view, unless a page is larger than the bounds.
+  // Bounds of one morsel. Cuts lie on page boundaries of the widest column, so that a
+  // range of zero-copy pages is a view, unless a page is larger than the bounds.
   int64_t max_rows = int64_t{1} << 20;
   int64_t max_bytes = int64_t{16} << 20;
   // A task takes morsels until it has this much.

@@ -1,16 +1,16 @@
 #include "exec/nearest.h"
 
-#include <arrow/array.h>
-#include <arrow/buffer.h>
-#include <arrow/compute/initialize.h>
-#include <arrow/record_batch.h>
-#include <arrow/table.h>
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include <arrow/array.h>
+#include <arrow/buffer.h>
+#include <arrow/compute/initialize.h>
+#include <arrow/record_batch.h>
+#include <arrow/table.h>
 
 #include "exec/fragment_rows.h"
 #include "exec/morsel.h"
@@ -29,8 +29,8 @@ constexpr int64_t kMorselBytes = int64_t{1} << 20;  // of vectors
 constexpr int64_t kFilterRows = 65536;
 constexpr int64_t kLeastFilterRows = 8192;
 constexpr size_t kTakeRows = 4096;  // vectors copied at once for a sparse filter
-// Vectors compared at once: their distances stay in the first-level cache, and with several queries
-// they themselves in the second.
+// Vectors compared at once: their distances stay in the first-level cache, and with
+// several queries they themselves in the second.
 constexpr size_t kBlockRows = 1024;
 constexpr size_t kBlockBytes = size_t{128} << 10;
 constexpr size_t kQueryTile = 32;
@@ -44,8 +44,9 @@ struct Worker {
 
 class Search {
  public:
-  Search(const table::Dataset& dataset, const SnapshotState& state, const NearestOptions& options,
-         VectorColumn column, QueryVectors queries, std::shared_ptr<const BoundColumns> read,
+  Search(const table::Dataset& dataset, const SnapshotState& state,
+         const NearestOptions& options, VectorColumn column, QueryVectors queries,
+         std::shared_ptr<const BoundColumns> read,
          std::shared_ptr<const FilterPlan> prefilter)
       : dataset_(dataset),
         state_(state),
@@ -114,8 +115,8 @@ class Search {
   Status RunMorsel(const Morsel& morsel, Worker* worker) {
     GLAIVE_ASSIGN_OR_RETURN(const auto fragment,
                             FragmentRows::Open(dataset_, state_, morsel.fragment));
-    GLAIVE_ASSIGN_OR_RETURN(const RowMask mask,
-                            SelectRows(fragment, prefilter_.get(), morsel.start, morsel.count));
+    GLAIVE_ASSIGN_OR_RETURN(const RowMask mask, SelectRows(fragment, prefilter_.get(),
+                                                           morsel.start, morsel.count));
     if (mask.count == 0) return Status::OK();
     if (IsSelective(mask, morsel.count)) {
       const std::vector<int64_t> offsets = mask.Offsets(morsel.start);
@@ -123,29 +124,35 @@ class Search {
         const size_t n = std::min(kTakeRows, offsets.size() - i);
         const std::span<const int64_t> some(offsets.data() + i, n);
         GLAIVE_ASSIGN_OR_RETURN(auto batch, fragment.Take(*read_, some));
-        GLAIVE_RETURN_NOT_OK(CompareBatch(fragment, *batch, [some](size_t r) { return some[r]; },
-                                          [](size_t) { return true; }, worker));
+        GLAIVE_RETURN_NOT_OK(CompareBatch(
+            fragment, *batch, [some](size_t r) { return some[r]; },
+            [](size_t) { return true; }, worker));
       }
       return Status::OK();
     }
     // In pieces, so that a column that must be decoded stays in cache.
     const int64_t row_bytes = std::max<int64_t>(1, column_.row_bytes());
-    const int64_t piece =
-        prefilter_ == nullptr ? morsel.count : std::max<int64_t>(64, kMorselBytes / row_bytes / 64 * 64);
+    const int64_t piece = prefilter_ == nullptr
+                              ? morsel.count
+                              : std::max<int64_t>(64, kMorselBytes / row_bytes / 64 * 64);
     for (int64_t start = 0; start < morsel.count; start += piece) {
       const int64_t count = std::min(piece, morsel.count - start);
       const int64_t first = morsel.start + start;
       GLAIVE_ASSIGN_OR_RETURN(auto batch, fragment.ReadRange(*read_, first, count));
-      const auto offset_of = [first](size_t r) { return first + static_cast<int64_t>(r); };
+      const auto offset_of = [first](size_t r) {
+        return first + static_cast<int64_t>(r);
+      };
       if (mask.all()) {
-        GLAIVE_RETURN_NOT_OK(
-            CompareBatch(fragment, *batch, offset_of, [](size_t) { return true; }, worker));
+        GLAIVE_RETURN_NOT_OK(CompareBatch(
+            fragment, *batch, offset_of, [](size_t) { return true; }, worker));
       } else {
         const auto* words = mask.words.data();
         const auto skip = static_cast<size_t>(start);
         GLAIVE_RETURN_NOT_OK(CompareBatch(
             fragment, *batch, offset_of,
-            [words, skip](size_t r) { return ((words[(skip + r) / 64] >> ((skip + r) % 64)) & 1) != 0; },
+            [words, skip](size_t r) {
+              return ((words[(skip + r) / 64] >> ((skip + r) % 64)) & 1) != 0;
+            },
             worker));
       }
     }
@@ -167,9 +174,9 @@ class Search {
       hit.distance = distance;
       hit.fragment = fragment.index;
       hit.offset = offset_of(row);
-      hit.row_id = row_ids.empty()
-                       ? (static_cast<uint64_t>(fragment.id) << 32) | static_cast<uint64_t>(hit.offset)
-                       : row_ids[static_cast<size_t>(hit.offset)];
+      hit.row_id = row_ids.empty() ? (static_cast<uint64_t>(fragment.id) << 32) |
+                                         static_cast<uint64_t>(hit.offset)
+                                   : row_ids[static_cast<size_t>(hit.offset)];
       worker->best[q].Push(hit, &bounds_[q]);
     };
     if (column_.multi) {
@@ -187,9 +194,9 @@ class Search {
     const auto rows = static_cast<size_t>(block.num_vectors);
     const size_t num_queries = queries_.count();
     const auto row_bytes = static_cast<size_t>(column_.row_bytes());
-    const size_t step =
-        num_queries == 1 ? kBlockRows
-                         : std::clamp<size_t>(kBlockBytes / row_bytes, 8, kBlockRows);
+    const size_t step = num_queries == 1
+                            ? kBlockRows
+                            : std::clamp<size_t>(kBlockBytes / row_bytes, 8, kBlockRows);
     worker->distances.resize(step * std::min(num_queries, kQueryTile));
     for (size_t begin = 0; begin < rows; begin += step) {
       const size_t n = std::min(step, rows - begin);
@@ -199,10 +206,13 @@ class Search {
         queries_.ManyToMany(first, tile, vectors, n, worker->distances.data(), step);
         for (size_t q = 0; q < tile; ++q) {
           const float* distances = worker->distances.data() + q * step;
+          float bound = bounds_[first + q].value();
           for (size_t i = 0; i < n; ++i) {
-            if (!(distances[i] <= bounds_[first + q].value())) continue;
+            if (!(distances[i] <= bound)) continue;
             const size_t row = begin + i;
-            if (IsValid(block, row) && keep(row)) offer(first + q, row, distances[i]);
+            if (!IsValid(block, row) || !keep(row)) continue;
+            offer(first + q, row, distances[i]);
+            bound = bounds_[first + q].value();
           }
         }
       }
@@ -211,7 +221,8 @@ class Search {
 
   // Sum over the query vectors of the smallest distance to a vector of the row.
   template <typename Keep, typename Offer>
-  void CompareLists(const VectorBlock& block, const Keep& keep, Worker* worker, const Offer& offer) {
+  void CompareLists(const VectorBlock& block, const Keep& keep, Worker* worker,
+                    const Offer& offer) {
     const auto vectors = static_cast<size_t>(block.num_vectors);
     const size_t num_queries = queries_.count();
     const auto row_bytes = static_cast<size_t>(column_.row_bytes());
@@ -222,7 +233,8 @@ class Search {
     for (size_t q = 0; q < num_queries; ++q) {
       for (size_t begin = 0; begin < vectors; begin += kBlockRows) {
         const size_t n = std::min(kBlockRows, vectors - begin);
-        queries_.OneToMany(q, block.data + begin * row_bytes, n, worker->distances.data() + begin);
+        queries_.OneToMany(q, block.data + begin * row_bytes, n,
+                           worker->distances.data() + begin);
       }
       for (size_t row = 0; row < rows; ++row) {
         float least = std::numeric_limits<float>::quiet_NaN();
@@ -264,8 +276,8 @@ std::shared_ptr<arrow::Array> DistancesOf(const std::vector<Hit>& hits) {
   std::vector<float> values;
   values.reserve(hits.size());
   for (const Hit& hit : hits) values.push_back(hit.distance);
-  return std::make_shared<arrow::FloatArray>(static_cast<int64_t>(hits.size()),
-                                             arrow::Buffer::FromVector(std::move(values)));
+  return std::make_shared<arrow::FloatArray>(
+      static_cast<int64_t>(hits.size()), arrow::Buffer::FromVector(std::move(values)));
 }
 
 std::vector<RowPlace> PlacesOf(const std::vector<Hit>& hits) {
@@ -276,11 +288,11 @@ std::vector<RowPlace> PlacesOf(const std::vector<Hit>& hits) {
 }
 
 // Keeps those of the nearest rows that pass.
-Status Postfilter(const table::Dataset& dataset, const SnapshotState& state, const FilterPlan& filter,
-                  std::vector<Hit>* hits) {
+Status Postfilter(const table::Dataset& dataset, const SnapshotState& state,
+                  const FilterPlan& filter, std::vector<Hit>* hits) {
   if (hits->empty()) return Status::OK();
-  GLAIVE_ASSIGN_OR_RETURN(TakenRows taken,
-                          TakeRows(dataset, state, *filter.read, filter.needs, PlacesOf(*hits)));
+  GLAIVE_ASSIGN_OR_RETURN(TakenRows taken, TakeRows(dataset, state, *filter.read,
+                                                    filter.needs, PlacesOf(*hits)));
   taken.meta.distance = DistancesOf(*hits);
   const auto rows = static_cast<int64_t>(hits->size());
   GLAIVE_ASSIGN_OR_RETURN(auto input, filter.Input(taken.batch, rows, taken.meta));
@@ -309,12 +321,14 @@ Result<Metric> ParseMetric(std::string_view name) {
                       "'.  Must be one of l2, cosine, dot, or hamming");
 }
 
-Result<std::shared_ptr<arrow::Table>> Nearest(std::shared_ptr<const table::Dataset> dataset,
-                                              NearestOptions options) {
+Result<std::shared_ptr<arrow::Table>> Nearest(
+    std::shared_ptr<const table::Dataset> dataset, NearestOptions options) {
   if (options.k <= 0) {
-    return InvalidInput("Limit is required for ANN/KNN queries: k must be positive, it is ", options.k);
+    return InvalidInput(
+        "Limit is required for ANN/KNN queries: k must be positive, it is ", options.k);
   }
-  if (options.offset < 0) return InvalidInput("offset must not be negative, it is ", options.offset);
+  if (options.offset < 0)
+    return InvalidInput("offset must not be negative, it is ", options.offset);
   if (options.queries == nullptr) return InvalidInput("the search has no query vector");
   if (options.cancel != nullptr) GLAIVE_RETURN_NOT_OK(options.cancel->CheckOnCaller());
   static const Status initialized = arrow::compute::Initialize();
@@ -322,29 +336,35 @@ Result<std::shared_ptr<arrow::Table>> Nearest(std::shared_ptr<const table::Datas
   const auto state = SnapshotState::Of(*dataset);
   if (options.column.empty()) {
     GLAIVE_ASSIGN_OR_RETURN(const int64_t dimension, QueryDimension(*options.queries));
-    GLAIVE_ASSIGN_OR_RETURN(options.column, InferVectorColumn(dataset->schema(), dimension));
+    GLAIVE_ASSIGN_OR_RETURN(options.column,
+                            InferVectorColumn(dataset->schema(), dimension));
   }
-  GLAIVE_ASSIGN_OR_RETURN(VectorColumn column, FindVectorColumn(dataset->schema(), options.column));
+  GLAIVE_ASSIGN_OR_RETURN(VectorColumn column,
+                          FindVectorColumn(dataset->schema(), options.column));
   if (options.multivector && !column.multi) {
-    return InvalidInput("column '", column.name, "' holds one vector per row, "
-                        "so a query of several vectors cannot be compared with it as a whole");
+    return InvalidInput(
+        "column '", column.name,
+        "' holds one vector per row, "
+        "so a query of several vectors cannot be compared with it as a whole");
   }
   GLAIVE_ASSIGN_OR_RETURN(QueryVectors queries,
                           QueryVectors::Make(column, *options.queries, options.metric));
   const bool many = !column.multi && queries.count() > 1;
-  const auto search_columns = many ? SearchColumns::kManyQueries : SearchColumns::kOneQuery;
-  GLAIVE_ASSIGN_OR_RETURN(auto output, state->Output(*dataset, options.select, search_columns));
+  const auto search_columns =
+      many ? SearchColumns::kManyQueries : SearchColumns::kOneQuery;
+  GLAIVE_ASSIGN_OR_RETURN(auto output,
+                          state->Output(*dataset, options.select, search_columns));
   std::shared_ptr<const FilterPlan> prefilter;
   std::shared_ptr<const FilterPlan> postfilter;
   if (!options.filter.empty() && options.prefilter) {
     GLAIVE_ASSIGN_OR_RETURN(prefilter, state->Filter(*dataset, options.filter));
   } else if (!options.filter.empty()) {
-    GLAIVE_ASSIGN_OR_RETURN(postfilter,
-                            state->Filter(*dataset, options.filter, SearchColumns::kOneQuery));
+    GLAIVE_ASSIGN_OR_RETURN(
+        postfilter, state->Filter(*dataset, options.filter, SearchColumns::kOneQuery));
   }
   GLAIVE_ASSIGN_OR_RETURN(auto read, state->Columns(*dataset, {column.name}));
-  Search search(*dataset, *state, options, std::move(column), std::move(queries), std::move(read),
-                std::move(prefilter));
+  Search search(*dataset, *state, options, std::move(column), std::move(queries),
+                std::move(read), std::move(prefilter));
   GLAIVE_ASSIGN_OR_RETURN(auto found, search.Run());
 
   std::vector<Hit> hits;
@@ -354,18 +374,19 @@ Result<std::shared_ptr<arrow::Table>> Nearest(std::shared_ptr<const table::Datas
       GLAIVE_RETURN_NOT_OK(Postfilter(*dataset, *state, *postfilter, &found[q]));
     }
     const auto skip = static_cast<size_t>(options.offset);
-    for (size_t i = skip; i < found[q].size() && i - skip < static_cast<size_t>(options.k); ++i) {
+    for (size_t i = skip;
+         i < found[q].size() && i - skip < static_cast<size_t>(options.k); ++i) {
       hits.push_back(found[q][i]);
       query_index.push_back(static_cast<int32_t>(q));
     }
   }
   if (hits.empty()) return arrow::Table::MakeEmpty(output->schema);
-  GLAIVE_ASSIGN_OR_RETURN(TakenRows taken,
-                          TakeRows(*dataset, *state, *output->read, output->needs, PlacesOf(hits)));
+  GLAIVE_ASSIGN_OR_RETURN(TakenRows taken, TakeRows(*dataset, *state, *output->read,
+                                                    output->needs, PlacesOf(hits)));
   const auto rows = static_cast<int64_t>(hits.size());
   taken.meta.distance = DistancesOf(hits);
-  taken.meta.query_index =
-      std::make_shared<arrow::Int32Array>(rows, arrow::Buffer::FromVector(std::move(query_index)));
+  taken.meta.query_index = std::make_shared<arrow::Int32Array>(
+      rows, arrow::Buffer::FromVector(std::move(query_index)));
   GLAIVE_ASSIGN_OR_RETURN(auto batch, output->Assemble(taken.batch, rows, taken.meta));
   return arrow::Table::FromRecordBatches(output->schema, {std::move(batch)});
 }

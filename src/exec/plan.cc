@@ -1,12 +1,12 @@
 #include "exec/plan.h"
 
-#include <arrow/array.h>
-#include <arrow/record_batch.h>
-#include <arrow/type.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
+
+#include <arrow/array.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
 
 #include "runtime/runtime.h"
 
@@ -18,7 +18,8 @@ constexpr size_t kMaxPlans = 64;
 expr::ExtraColumns ExtraColumnsOf(SearchColumns search) {
   expr::ExtraColumns extra = expr::RowMetaColumns();
   if (search != SearchColumns::kScan) extra.emplace_back(kDistance, arrow::float32());
-  if (search == SearchColumns::kManyQueries) extra.emplace_back(kQueryIndex, arrow::int32());
+  if (search == SearchColumns::kManyQueries)
+    extra.emplace_back(kQueryIndex, arrow::int32());
   return extra;
 }
 
@@ -39,7 +40,8 @@ std::string KeyOf(const Selection& select, SearchColumns search) {
   return key;
 }
 
-std::shared_ptr<arrow::Field> MetaField(const std::string& name, const std::string& meta) {
+std::shared_ptr<arrow::Field> MetaField(const std::string& name,
+                                        const std::string& meta) {
   if (meta == kDistance) return arrow::field(name, arrow::float32());
   if (meta == kQueryIndex) return arrow::field(name, arrow::int32());
   return arrow::field(name, arrow::uint64());
@@ -52,25 +54,30 @@ class OutputPlanner {
         extra_(ExtraColumnsOf(search)),
         plan_(std::make_shared<OutputPlan>()) {}
 
-  Result<std::shared_ptr<const OutputPlan>> Run(const Selection& select, SearchColumns search) {
+  Result<std::shared_ptr<const OutputPlan>> Run(const Selection& select,
+                                                SearchColumns search) {
     const auto selected = [&](const char* meta) {
-      return std::any_of(plan_->columns.begin(), plan_->columns.end(),
-                         [&](const OutputPlan::Column& column) { return column.meta == meta; });
+      return std::any_of(
+          plan_->columns.begin(), plan_->columns.end(),
+          [&](const OutputPlan::Column& column) { return column.meta == meta; });
     };
     if (select.columns) {
       for (const auto& [name, expression] : *select.columns) {
         GLAIVE_RETURN_NOT_OK(AddSelected(name, expression));
       }
     } else {
-      for (const file::Field& field : dataset_.schema().fields()) AddWhole(field.name, field);
+      for (const file::Field& field : dataset_.schema().fields())
+        AddWhole(field.name, field);
     }
     if (search == SearchColumns::kManyQueries && !selected(kQueryIndex)) {
       fields_.insert(fields_.begin(), MetaField(kQueryIndex, kQueryIndex));
       plan_->columns.insert(plan_->columns.begin(), MetaColumn(kQueryIndex));
     }
-    if (search != SearchColumns::kScan && !selected(kDistance)) AddMeta(kDistance, kDistance);
+    if (search != SearchColumns::kScan && !selected(kDistance))
+      AddMeta(kDistance, kDistance);
     if (select.with_row_id && !selected(kRowId)) AddMeta(kRowId, kRowId);
-    if (select.with_row_address && !selected(kRowAddress)) AddMeta(kRowAddress, kRowAddress);
+    if (select.with_row_address && !selected(kRowAddress))
+      AddMeta(kRowAddress, kRowAddress);
     return Finish();
   }
 
@@ -100,7 +107,8 @@ class OutputPlanner {
   }
 
   void AddPath(const std::string& path) {
-    if (std::find(paths_.begin(), paths_.end(), path) == paths_.end()) paths_.push_back(path);
+    if (std::find(paths_.begin(), paths_.end(), path) == paths_.end())
+      paths_.push_back(path);
   }
 
   Status AddSelected(const std::string& name, const std::string& text) {
@@ -136,7 +144,8 @@ class OutputPlanner {
         sql += '`';
       }
     }
-    GLAIVE_ASSIGN_OR_RETURN(auto expression, expr::ScalarExpr::Make(sql, dataset_.schema(), extra_));
+    GLAIVE_ASSIGN_OR_RETURN(auto expression,
+                            expr::ScalarExpr::Make(sql, dataset_.schema(), extra_));
     for (const std::string& column : expression->columns()) AddPath(column);
     plan_->needs.Add(expression->extra_columns());
     fields_.push_back(arrow::field(name, expression->type()));
@@ -166,7 +175,8 @@ class OutputPlanner {
     GLAIVE_ASSIGN_OR_RETURN(file::Schema read, dataset_.schema().Project(paths_));
     const auto arrow_read = read.ToArrow();
     size_t next_whole = 0;
-    plan_->identity = static_cast<size_t>(arrow_read->num_fields()) == plan_->columns.size();
+    plan_->identity =
+        static_cast<size_t>(arrow_read->num_fields()) == plan_->columns.size();
     for (size_t i = 0; i < plan_->columns.size(); ++i) {
       OutputPlan::Column& column = plan_->columns[i];
       if (column.read_index >= 0) {
@@ -175,8 +185,10 @@ class OutputPlanner {
       }
       plan_->identity &= column.read_index == static_cast<int>(i);
     }
-    plan_->read = std::make_unique<BoundColumns>(std::move(read), dataset_.num_fragments());
-    plan_->schema = arrow::schema(std::move(fields_), dataset_.arrow_schema()->metadata());
+    plan_->read =
+        std::make_unique<BoundColumns>(std::move(read), dataset_.num_fragments());
+    plan_->schema =
+        arrow::schema(std::move(fields_), dataset_.arrow_schema()->metadata());
     return plan_;
   }
 
@@ -192,9 +204,10 @@ Result<std::shared_ptr<const FilterPlan>> MakeFilterPlan(const table::Dataset& d
                                                          const std::string& sql,
                                                          SearchColumns search) {
   auto plan = std::make_shared<FilterPlan>();
-  GLAIVE_ASSIGN_OR_RETURN(plan->predicate,
-                          expr::Predicate::Make(sql, dataset.schema(), ExtraColumnsOf(search)));
-  GLAIVE_ASSIGN_OR_RETURN(file::Schema read, dataset.schema().Project(plan->predicate->columns()));
+  GLAIVE_ASSIGN_OR_RETURN(plan->predicate, expr::Predicate::Make(sql, dataset.schema(),
+                                                                 ExtraColumnsOf(search)));
+  GLAIVE_ASSIGN_OR_RETURN(file::Schema read,
+                          dataset.schema().Project(plan->predicate->columns()));
   plan->read = std::make_unique<BoundColumns>(std::move(read), dataset.num_fragments());
   plan->needs.Add(plan->predicate->extra_columns());
   return plan;
@@ -250,7 +263,8 @@ Result<std::shared_ptr<arrow::RecordBatch>> OutputPlan::Assemble(
       fields.push_back(arrow::field(name, array->type()));
       arrays.push_back(array);
     }
-    input = arrow::RecordBatch::Make(arrow::schema(std::move(fields)), rows, std::move(arrays));
+    input = arrow::RecordBatch::Make(arrow::schema(std::move(fields)), rows,
+                                     std::move(arrays));
   }
   std::vector<std::shared_ptr<arrow::Array>> out;
   out.reserve(columns.size());
@@ -259,7 +273,8 @@ Result<std::shared_ptr<arrow::RecordBatch>> OutputPlan::Assemble(
       out.push_back(read_batch->column(column.read_index));
     } else if (!column.meta.empty()) {
       const auto& array = *meta.Find(column.meta);
-      if (array == nullptr) return InternalError("meta column ", column.meta, " was not made");
+      if (array == nullptr)
+        return InternalError("meta column ", column.meta, " was not made");
       out.push_back(array);
     } else {
       GLAIVE_ASSIGN_OR_RETURN(auto array, column.expression->Evaluate(*input));
@@ -287,10 +302,12 @@ Result<std::shared_ptr<arrow::RecordBatch>> FilterPlan::Input(
     fields.push_back(arrow::field(name, (*array)->type()));
     arrays.push_back(*array);
   }
-  return arrow::RecordBatch::Make(arrow::schema(std::move(fields)), rows, std::move(arrays));
+  return arrow::RecordBatch::Make(arrow::schema(std::move(fields)), rows,
+                                  std::move(arrays));
 }
 
-SnapshotState::SnapshotState(const table::Dataset& dataset) : owner_(dataset.weak_from_this()) {
+SnapshotState::SnapshotState(const table::Dataset& dataset)
+    : owner_(dataset.weak_from_this()) {
   live_begin_.reserve(static_cast<size_t>(dataset.num_fragments()) + 1);
   int64_t rows = 0;
   for (int i = 0; i < dataset.num_fragments(); ++i) {
@@ -342,7 +359,8 @@ Result<SnapshotState::FilterPtr> SnapshotState::Filter(const table::Dataset& dat
                                                        const std::string& sql,
                                                        SearchColumns search) const {
   const std::string key = static_cast<char>('0' + static_cast<int>(search)) + sql;
-  return Lookup(mutex_, filters_, key, [&] { return MakeFilterPlan(dataset, sql, search); });
+  return Lookup(mutex_, filters_, key,
+                [&] { return MakeFilterPlan(dataset, sql, search); });
 }
 
 Result<std::shared_ptr<const BoundColumns>> SnapshotState::Columns(

@@ -1,7 +1,6 @@
-// What the operators of one snapshot share: fragment positions, and plans by selection and filter.
+// What the operators of one snapshot share: fragment positions, and plans by selection
+// and filter.
 #pragma once
-
-#include <arrow/type_fwd.h>
 
 #include <cstdint>
 #include <map>
@@ -9,6 +8,8 @@
 #include <mutex>
 #include <string>
 #include <vector>
+
+#include <arrow/type_fwd.h>
 
 #include "base/status.h"
 #include "exec/bound_columns.h"
@@ -41,8 +42,8 @@ struct MetaNeeds {
 // A Selection resolved: which columns are read, and how the output is made of them.
 struct OutputPlan {
   struct Column {
-    int read_index = -1;    // >= 0: this column of the batch read
-    std::string meta;       // else, when set: this meta column
+    int read_index = -1;  // >= 0: this column of the batch read
+    std::string meta;     // else, when set: this meta column
     std::shared_ptr<const expr::ScalarExpr> expression;  // else: computed
   };
   std::shared_ptr<arrow::Schema> schema;
@@ -96,8 +97,8 @@ class SnapshotState {
   Result<FilterPtr> Filter(const table::Dataset& dataset, const std::string& sql,
                            SearchColumns search = SearchColumns::kScan) const;
   // Columns by quoted path.
-  Result<std::shared_ptr<const BoundColumns>> Columns(const table::Dataset& dataset,
-                                                      const std::vector<std::string>& paths) const;
+  Result<std::shared_ptr<const BoundColumns>> Columns(
+      const table::Dataset& dataset, const std::vector<std::string>& paths) const;
 
  private:
   std::weak_ptr<const table::Dataset> owner_;

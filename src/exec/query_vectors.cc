@@ -1,15 +1,15 @@
 #include "exec/query_vectors.h"
 
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
 #include <arrow/array.h>
 #include <arrow/compute/api.h>
 #include <arrow/type.h>
 #include <arrow/type_traits.h>
 #include <arrow/util/float16.h>
-
-#include <bit>
-#include <cmath>
-#include <cstring>
-#include <utility>
 
 #include "simd/dispatch.h"
 
@@ -33,7 +33,8 @@ Result<std::pair<int64_t, int64_t>> RowOf(const arrow::Array& lists, int64_t row
       return std::pair<int64_t, int64_t>(list.value_offset(row), list.value_length(row));
     }
     default:
-      return InvalidInput("query vectors must be lists of numbers, not ", lists.type()->ToString());
+      return InvalidInput("query vectors must be lists of numbers, not ",
+                          lists.type()->ToString());
   }
 }
 
@@ -72,7 +73,8 @@ Result<std::vector<double>> Doubles(const arrow::Array& values) {
       break;
   }
   if (!arrow::is_integer(values.type_id())) {
-    return InvalidInput("query vectors must hold numbers, not ", values.type()->ToString());
+    return InvalidInput("query vectors must hold numbers, not ",
+                        values.type()->ToString());
   }
   GLAIVE_ASSIGN_OR_RETURN(auto cast, arrow::compute::Cast(values, arrow::float64()));
   const auto* from = cast->data()->GetValues<double>(1);
@@ -114,7 +116,8 @@ Status StoreAs(const VectorColumn& column, double value, uint8_t* out) {
   const double high = is_unsigned ? 255 : 127;
   if (!(value >= low && value <= high) || value != std::floor(value)) {
     return InvalidInput("the query vector holds ", value, ", which is no ",
-                        ElementTypeName(column.element), " as column '", column.name, "' needs");
+                        ElementTypeName(column.element), " as column '", column.name,
+                        "' needs");
   }
   if (is_unsigned) {
     Store(static_cast<uint8_t>(value), out);
@@ -127,7 +130,8 @@ Status StoreAs(const VectorColumn& column, double value, uint8_t* out) {
 }  // namespace
 
 Result<int64_t> QueryDimension(const arrow::Array& queries) {
-  if (queries.length() == 0) return InvalidInput("the query must be a non-empty list of numbers");
+  if (queries.length() == 0)
+    return InvalidInput("the query must be a non-empty list of numbers");
   GLAIVE_ASSIGN_OR_RETURN(const auto first, RowOf(queries, 0));
   for (int64_t row = 1; row < queries.length(); ++row) {
     GLAIVE_ASSIGN_OR_RETURN(const auto other, RowOf(queries, row));
@@ -139,19 +143,21 @@ Result<int64_t> QueryDimension(const arrow::Array& queries) {
   return first.second;
 }
 
-Result<QueryVectors> QueryVectors::Make(const VectorColumn& column, const arrow::Array& queries,
-                                        Metric metric) {
+Result<QueryVectors> QueryVectors::Make(const VectorColumn& column,
+                                        const arrow::Array& queries, Metric metric) {
   if (column.dimension <= 0) {
-    return InvalidInput("column '", column.name, "' holds vectors of length 0: nothing to compare");
+    return InvalidInput("column '", column.name,
+                        "' holds vectors of length 0: nothing to compare");
   }
   if (metric == Metric::kHamming && column.element != ElementType::kUInt8) {
-    return InvalidInput("Distance type hamming does not support ", ElementTypeName(column.element),
-                        " vectors (column '", column.name, "'): it needs uint8");
+    return InvalidInput("Distance type hamming does not support ",
+                        ElementTypeName(column.element), " vectors (column '",
+                        column.name, "'): it needs uint8");
   }
   GLAIVE_ASSIGN_OR_RETURN(const int64_t dimension, QueryDimension(queries));
   if (dimension != column.dimension) {
-    return InvalidInput("query dim(", dimension, ") doesn't match the column ", column.name,
-                        " vector dim(", column.dimension, ")");
+    return InvalidInput("query dim(", dimension, ") doesn't match the column ",
+                        column.name, " vector dim(", column.dimension, ")");
   }
   QueryVectors result;
   GLAIVE_ASSIGN_OR_RETURN(result.kernels_, simd::ActiveKernels());
@@ -206,8 +212,8 @@ void QueryVectors::Dispatch(const Body& body) const {
 }
 
 template <typename T>
-void QueryVectors::One(const simd::VectorKernels<T>& kernels, size_t q, const uint8_t* vectors,
-                       size_t n, float* out) const {
+void QueryVectors::One(const simd::VectorKernels<T>& kernels, size_t q,
+                       const uint8_t* vectors, size_t n, float* out) const {
   const T* many = reinterpret_cast<const T*>(vectors);
   switch (metric_) {
     case Metric::kL2:
@@ -221,7 +227,8 @@ void QueryVectors::One(const simd::VectorKernels<T>& kernels, size_t q, const ui
   }
 }
 
-void QueryVectors::OneToMany(size_t q, const uint8_t* vectors, size_t n, float* out) const {
+void QueryVectors::OneToMany(size_t q, const uint8_t* vectors, size_t n,
+                             float* out) const {
   if (metric_ == Metric::kHamming) {
     kernels_->bits.hamming(At<uint8_t>(q), vectors, dim_, n, dim_, out);
     return;
@@ -231,29 +238,33 @@ void QueryVectors::OneToMany(size_t q, const uint8_t* vectors, size_t n, float* 
 
 template <typename T>
 void QueryVectors::Many(const simd::VectorKernels<T>& kernels, size_t first, size_t count,
-                        const uint8_t* vectors, size_t n, float* out, size_t stride) const {
+                        const uint8_t* vectors, size_t n, float* out,
+                        size_t stride) const {
   const T* many = reinterpret_cast<const T*>(vectors);
   switch (metric_) {
     case Metric::kL2:
       return kernels.l2_many(At<T>(first), dim_, count, many, dim_, n, dim_, out, stride);
     case Metric::kDot:
-      return kernels.dot_many(At<T>(first), dim_, count, many, dim_, n, dim_, out, stride);
+      return kernels.dot_many(At<T>(first), dim_, count, many, dim_, n, dim_, out,
+                              stride);
     case Metric::kCosine:
-      return kernels.cosine_many(At<T>(first), dim_, count, norms_.data() + first, many, dim_, n,
-                                 dim_, out, stride);
+      return kernels.cosine_many(At<T>(first), dim_, count, norms_.data() + first, many,
+                                 dim_, n, dim_, out, stride);
     case Metric::kHamming:
       return;  // only bytes: see ManyToMany
   }
 }
 
-void QueryVectors::ManyToMany(size_t first, size_t count, const uint8_t* vectors, size_t n,
-                              float* out, size_t stride) const {
+void QueryVectors::ManyToMany(size_t first, size_t count, const uint8_t* vectors,
+                              size_t n, float* out, size_t stride) const {
   if (count == 1) return OneToMany(first, vectors, n, out);
   if (metric_ == Metric::kHamming) {
-    kernels_->bits.hamming_many(At<uint8_t>(first), dim_, count, vectors, dim_, n, dim_, out, stride);
+    kernels_->bits.hamming_many(At<uint8_t>(first), dim_, count, vectors, dim_, n, dim_,
+                                out, stride);
     return;
   }
-  Dispatch([&](const auto& kernels) { Many(kernels, first, count, vectors, n, out, stride); });
+  Dispatch(
+      [&](const auto& kernels) { Many(kernels, first, count, vectors, n, out, stride); });
 }
 
 }  // namespace glaive::exec

@@ -1,10 +1,11 @@
-// The query vectors of a search, in the element type of the column, and distances from them.
+// The query vectors of a search, in the element type of the column, and distances from
+// them.
 #pragma once
-
-#include <arrow/type_fwd.h>
 
 #include <cstdint>
 #include <vector>
+
+#include <arrow/type_fwd.h>
 
 #include "base/status.h"
 #include "exec/nearest.h"
@@ -16,18 +17,18 @@ namespace glaive::exec {
 // Immutable; thread-safe.
 class QueryVectors {
  public:
-  // `queries`: lists of numbers, all of the column's dimension. InvalidInput on other lengths,
-  // nulls, NaN, and values that the column's element type cannot hold.
-  static Result<QueryVectors> Make(const VectorColumn& column, const arrow::Array& queries,
-                                   Metric metric);
+  // `queries`: lists of numbers, all of the column's dimension. InvalidInput on other
+  // lengths, nulls, NaN, and values that the column's element type cannot hold.
+  static Result<QueryVectors> Make(const VectorColumn& column,
+                                   const arrow::Array& queries, Metric metric);
 
   size_t count() const { return count_; }
 
   // out[i] = distance of query `q` to vector i of `vectors`, which lie one after another.
   void OneToMany(size_t q, const uint8_t* vectors, size_t n, float* out) const;
   // out[(q - first) * stride + i], for queries [first, first + count).
-  void ManyToMany(size_t first, size_t count, const uint8_t* vectors, size_t n, float* out,
-                  size_t stride) const;
+  void ManyToMany(size_t first, size_t count, const uint8_t* vectors, size_t n,
+                  float* out, size_t stride) const;
 
  private:
   template <typename T>
@@ -35,8 +36,8 @@ class QueryVectors {
     return reinterpret_cast<const T*>(values_.data() + q * row_bytes_);
   }
   template <typename T>
-  void One(const simd::VectorKernels<T>& kernels, size_t q, const uint8_t* vectors, size_t n,
-           float* out) const;
+  void One(const simd::VectorKernels<T>& kernels, size_t q, const uint8_t* vectors,
+           size_t n, float* out) const;
   template <typename T>
   void Many(const simd::VectorKernels<T>& kernels, size_t first, size_t count,
             const uint8_t* vectors, size_t n, float* out, size_t stride) const;
@@ -53,8 +54,8 @@ class QueryVectors {
   std::vector<double> norms_;  // for cosine
 };
 
-// The number of elements of the query vectors, which all must have. InvalidInput when there is no
-// query, or they differ.
+// The number of elements of the query vectors, which all must have. InvalidInput when
+// there is no query, or they differ.
 Result<int64_t> QueryDimension(const arrow::Array& queries);
 
 }  // namespace glaive::exec

@@ -1,12 +1,12 @@
 #include "exec/scan.h"
 
-#include <arrow/record_batch.h>
-#include <arrow/table.h>
-#include <arrow/util/byte_size.h>
-
 #include <algorithm>
 #include <deque>
 #include <utility>
+
+#include <arrow/record_batch.h>
+#include <arrow/table.h>
+#include <arrow/util/byte_size.h>
 
 #include "exec/fragment_rows.h"
 #include "exec/scanner.h"
@@ -30,7 +30,8 @@ Result<std::vector<BatchVector>> RunTasks(const Scanner& scanner, const MorselPl
       static_cast<int64_t>(end - begin),
       [&](int64_t i) -> Status {
         const auto task = static_cast<size_t>(i);
-        GLAIVE_ASSIGN_OR_RETURN(results[task], scanner.RunTask(plan, plan.tasks[begin + task]));
+        GLAIVE_ASSIGN_OR_RETURN(results[task],
+                                scanner.RunTask(plan, plan.tasks[begin + task]));
         return Status::OK();
       },
       scanner.options().cancel));
@@ -72,7 +73,8 @@ class ScanReader : public arrow::RecordBatchReader {
  private:
   // The first step works on one task only: it may be all that is wanted.
   Status Fill() {
-    const auto threads = static_cast<size_t>(scanner_.dataset().env().runtime->num_threads());
+    const auto threads =
+        static_cast<size_t>(scanner_.dataset().env().runtime->num_threads());
     const size_t end = std::min(plan_.tasks.size(), next_ + (next_ == 0 ? 1 : threads));
     GLAIVE_ASSIGN_OR_RETURN(auto results, RunTasks(scanner_, plan_, next_, end));
     next_ = end;
@@ -91,7 +93,8 @@ class ScanReader : public arrow::RecordBatchReader {
     const int64_t rows = batch->num_rows();
     int64_t most = scanner_.options().batch_rows;
     if (rows > 1) {
-      GLAIVE_ASSIGN_OR_RETURN(const int64_t bytes, arrow::util::ReferencedBufferSize(*batch));
+      GLAIVE_ASSIGN_OR_RETURN(const int64_t bytes,
+                              arrow::util::ReferencedBufferSize(*batch));
       if (bytes > scanner_.options().batch_bytes) {
         const int64_t share = scanner_.options().batch_bytes / (bytes / rows + 1);
         most = std::clamp<int64_t>(share, 1, most);
@@ -118,14 +121,15 @@ class ScanReader : public arrow::RecordBatchReader {
 
 }  // namespace
 
-Result<std::shared_ptr<arrow::RecordBatchReader>> Scan(std::shared_ptr<const table::Dataset> dataset,
-                                                       ScanOptions options) {
-  GLAIVE_ASSIGN_OR_RETURN(Scanner scanner, Scanner::Make(std::move(dataset), std::move(options)));
+Result<std::shared_ptr<arrow::RecordBatchReader>> Scan(
+    std::shared_ptr<const table::Dataset> dataset, ScanOptions options) {
+  GLAIVE_ASSIGN_OR_RETURN(Scanner scanner,
+                          Scanner::Make(std::move(dataset), std::move(options)));
   return std::make_shared<ScanReader>(std::move(scanner));
 }
 
-Result<std::shared_ptr<arrow::Table>> ScanToTable(std::shared_ptr<const table::Dataset> dataset,
-                                                  ScanOptions options) {
+Result<std::shared_ptr<arrow::Table>> ScanToTable(
+    std::shared_ptr<const table::Dataset> dataset, ScanOptions options) {
   GLAIVE_ASSIGN_OR_RETURN(const Scanner scanner,
                           Scanner::Make(std::move(dataset), std::move(options)));
   CancelToken* cancel = scanner.options().cancel;
@@ -137,9 +141,10 @@ Result<std::shared_ptr<arrow::Table>> ScanToTable(std::shared_ptr<const table::D
   RowWindow window(windowed ? scanner.options().offset : 0,
                    windowed ? scanner.options().limit : std::nullopt);
   // A limit on filtered rows: step by step, until there are enough.
-  const size_t step = windowed && scanner.options().limit
-                          ? static_cast<size_t>(scanner.dataset().env().runtime->num_threads())
-                          : std::max<size_t>(plan.tasks.size(), 1);
+  const size_t step =
+      windowed && scanner.options().limit
+          ? static_cast<size_t>(scanner.dataset().env().runtime->num_threads())
+          : std::max<size_t>(plan.tasks.size(), 1);
   for (size_t next = 0; next < plan.tasks.size() && !window.done(); next += step) {
     GLAIVE_RETURN_NOT_OK(CheckCaller(cancel));
     const size_t end = std::min(plan.tasks.size(), next + step);
@@ -167,10 +172,12 @@ Result<int64_t> CountRows(const table::Dataset& dataset, const std::string& filt
   Runtime& runtime = *dataset.env().runtime;
   constexpr int64_t kLeast = 8192;
   constexpr int64_t kMost = 65536;
-  cut.max_rows = std::clamp<int64_t>(dataset.count_rows() / runtime.num_threads() + 1, kLeast, kMost);
+  cut.max_rows = std::clamp<int64_t>(dataset.count_rows() / runtime.num_threads() + 1,
+                                     kLeast, kMost);
   cut.task_rows = cut.max_rows;
   cut.max_bytes = cut.task_bytes = INT64_MAX;
-  GLAIVE_ASSIGN_OR_RETURN(const MorselPlan morsels, CutMorsels(dataset, *plan->read, cut));
+  GLAIVE_ASSIGN_OR_RETURN(const MorselPlan morsels,
+                          CutMorsels(dataset, *plan->read, cut));
   std::vector<int64_t> counts(morsels.tasks.size());
   GLAIVE_RETURN_NOT_OK(runtime.ParallelFor(
       static_cast<int64_t>(morsels.tasks.size()),
@@ -181,8 +188,9 @@ Result<int64_t> CountRows(const table::Dataset& dataset, const std::string& filt
           const Morsel& morsel = morsels.morsels[m];
           GLAIVE_ASSIGN_OR_RETURN(const auto fragment,
                                   FragmentRows::Open(dataset, *state, morsel.fragment));
-          GLAIVE_ASSIGN_OR_RETURN(const RowMask mask,
-                                  SelectRows(fragment, plan.get(), morsel.start, morsel.count));
+          GLAIVE_ASSIGN_OR_RETURN(
+              const RowMask mask,
+              SelectRows(fragment, plan.get(), morsel.start, morsel.count));
           count += mask.count;
         }
         counts[static_cast<size_t>(t)] = count;

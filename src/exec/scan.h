@@ -1,8 +1,6 @@
 // Scans, counts, takes and predicate deletes over one snapshot.
 #pragma once
 
-#include <arrow/type_fwd.h>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,6 +8,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <arrow/type_fwd.h>
 
 #include "base/status.h"
 #include "table/dataset.h"
@@ -44,22 +44,24 @@ struct ScanOptions {
   bool in_order = true;               // rows in fragment order; otherwise as they come
   int64_t batch_rows = 8192;
   int64_t batch_bytes = int64_t{32} << 20;
-  CancelToken* cancel = nullptr;      // must outlive the reader
+  CancelToken* cancel = nullptr;  // must outlive the reader
 };
 
-// Streams; each ReadNext computes at most a few morsels ahead. The reader keeps the snapshot alive.
-Result<std::shared_ptr<arrow::RecordBatchReader>> Scan(std::shared_ptr<const table::Dataset> dataset,
-                                                       ScanOptions options);
+// Streams; each ReadNext computes at most a few morsels ahead. The reader keeps the
+// snapshot alive.
+Result<std::shared_ptr<arrow::RecordBatchReader>> Scan(
+    std::shared_ptr<const table::Dataset> dataset, ScanOptions options);
 // The whole result at once, computed on all threads; big columns stay zero-copy chunks.
-Result<std::shared_ptr<arrow::Table>> ScanToTable(std::shared_ptr<const table::Dataset> dataset,
-                                                  ScanOptions options);
-Result<std::shared_ptr<arrow::Schema>> OutputSchema(const table::Dataset& dataset, const Selection& select);
+Result<std::shared_ptr<arrow::Table>> ScanToTable(
+    std::shared_ptr<const table::Dataset> dataset, ScanOptions options);
+Result<std::shared_ptr<arrow::Schema>> OutputSchema(const table::Dataset& dataset,
+                                                    const Selection& select);
 
 Result<int64_t> CountRows(const table::Dataset& dataset, const std::string& filter,
                           CancelToken* cancel = nullptr);
 
-// Live-row ordinals in scan order, any order, repeats allowed; result rows in the order asked for.
-// InvalidInput when one is out of range.
+// Live-row ordinals in scan order, any order, repeats allowed; result rows in the order
+// asked for. InvalidInput when one is out of range.
 Result<std::shared_ptr<arrow::Table>> TakeOffsets(const table::Dataset& dataset,
                                                   std::span<const int64_t> offsets,
                                                   const Selection& select);

@@ -1,10 +1,10 @@
 #include "exec/scanner.h"
 
-#include <arrow/compute/initialize.h>
-#include <arrow/record_batch.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <arrow/compute/initialize.h>
+#include <arrow/record_batch.h>
 
 #include "exec/fragment_rows.h"
 #include "runtime/runtime.h"
@@ -18,11 +18,13 @@ constexpr int64_t kLeastFilterRows = 8192;
 
 }  // namespace
 
-Result<Scanner> Scanner::Make(std::shared_ptr<const table::Dataset> dataset, ScanOptions options) {
+Result<Scanner> Scanner::Make(std::shared_ptr<const table::Dataset> dataset,
+                              ScanOptions options) {
   if (options.limit && *options.limit < 0) {
     return InvalidInput("limit must not be negative, it is ", *options.limit);
   }
-  if (options.offset < 0) return InvalidInput("offset must not be negative, it is ", options.offset);
+  if (options.offset < 0)
+    return InvalidInput("offset must not be negative, it is ", options.offset);
   if (options.batch_rows <= 0 || options.batch_bytes <= 0) {
     return InvalidInput("the batch size must be positive");
   }
@@ -32,11 +34,13 @@ Result<Scanner> Scanner::Make(std::shared_ptr<const table::Dataset> dataset, Sca
   scanner.dataset_ = std::move(dataset);
   scanner.options_ = std::move(options);
   scanner.state_ = SnapshotState::Of(*scanner.dataset_);
-  GLAIVE_ASSIGN_OR_RETURN(scanner.output_,
-                          scanner.state_->Output(*scanner.dataset_, scanner.options_.select));
+  GLAIVE_ASSIGN_OR_RETURN(
+      scanner.output_,
+      scanner.state_->Output(*scanner.dataset_, scanner.options_.select));
   if (!scanner.options_.filter.empty()) {
-    GLAIVE_ASSIGN_OR_RETURN(scanner.filter_,
-                            scanner.state_->Filter(*scanner.dataset_, scanner.options_.filter));
+    GLAIVE_ASSIGN_OR_RETURN(
+        scanner.filter_,
+        scanner.state_->Filter(*scanner.dataset_, scanner.options_.filter));
   }
   if (!scanner.options_.fragment_ids.empty()) {
     scanner.fragments_.emplace();
@@ -61,7 +65,8 @@ Result<MorselPlan> Scanner::Cut(bool streaming) const {
     cut.max_bytes = INT64_MAX;
     // With a limit the first rows may be all that is needed.
     if (options_.limit) {
-      cut.max_rows = cut.task_rows = std::clamp<int64_t>(*options_.limit * 8, kLeastFilterRows, cut.max_rows);
+      cut.max_rows = cut.task_rows =
+          std::clamp<int64_t>(*options_.limit * 8, kLeastFilterRows, cut.max_rows);
     }
     return CutMorsels(*dataset_, *filter_->read, cut);
   }
@@ -74,19 +79,21 @@ Result<MorselPlan> Scanner::Cut(bool streaming) const {
   return CutMorsels(*dataset_, *output_->read, cut);
 }
 
-Result<BatchVector> Scanner::RunTask(const MorselPlan& plan, const MorselTask& task) const {
+Result<BatchVector> Scanner::RunTask(const MorselPlan& plan,
+                                     const MorselTask& task) const {
   BatchVector batches;
   std::optional<FragmentRows> fragment;
   for (size_t m = task.begin; m < task.end; ++m) {
     const Morsel& morsel = plan.morsels[m];
     if (!fragment || fragment->index != morsel.fragment) {
-      GLAIVE_ASSIGN_OR_RETURN(fragment, FragmentRows::Open(*dataset_, *state_, morsel.fragment));
+      GLAIVE_ASSIGN_OR_RETURN(fragment,
+                              FragmentRows::Open(*dataset_, *state_, morsel.fragment));
     }
-    GLAIVE_ASSIGN_OR_RETURN(const RowMask mask,
-                            SelectRows(*fragment, filter_.get(), morsel.start, morsel.count));
+    GLAIVE_ASSIGN_OR_RETURN(const RowMask mask, SelectRows(*fragment, filter_.get(),
+                                                           morsel.start, morsel.count));
     if (mask.count == 0) continue;
-    GLAIVE_ASSIGN_OR_RETURN(auto batch,
-                            ReadSelected(*fragment, *output_, morsel.start, morsel.count, mask));
+    GLAIVE_ASSIGN_OR_RETURN(
+        auto batch, ReadSelected(*fragment, *output_, morsel.start, morsel.count, mask));
     batches.push_back(std::move(batch));
   }
   return batches;

@@ -1,12 +1,12 @@
 // A prepared scan: morsels, and the output batches of each.
 #pragma once
 
-#include <arrow/type_fwd.h>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
+
+#include <arrow/type_fwd.h>
 
 #include "base/status.h"
 #include "exec/morsel.h"
@@ -20,7 +20,8 @@ using BatchVector = std::vector<std::shared_ptr<arrow::RecordBatch>>;
 // Checks of options and plans; everything but reading.
 class Scanner {
  public:
-  static Result<Scanner> Make(std::shared_ptr<const table::Dataset> dataset, ScanOptions options);
+  static Result<Scanner> Make(std::shared_ptr<const table::Dataset> dataset,
+                              ScanOptions options);
 
   const std::shared_ptr<arrow::Schema>& schema() const { return output_->schema; }
   const table::Dataset& dataset() const { return *dataset_; }

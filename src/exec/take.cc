@@ -1,15 +1,15 @@
 #include "exec/take.h"
 
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
 #include <arrow/array.h>
 #include <arrow/array/concatenate.h>
 #include <arrow/compute/api.h>
 #include <arrow/record_batch.h>
 #include <arrow/table.h>
-
-#include <algorithm>
-#include <numeric>
-#include <optional>
-#include <utility>
 
 #include "exec/fragment_rows.h"
 #include "exec/scan.h"
@@ -32,8 +32,8 @@ struct Group {
 };
 
 Result<TakenRows> TakeGroup(const table::Dataset& dataset, const SnapshotState& state,
-                            const BoundColumns& columns, const MetaNeeds& needs, int fragment,
-                            std::span<const int64_t> offsets) {
+                            const BoundColumns& columns, const MetaNeeds& needs,
+                            int fragment, std::span<const int64_t> offsets) {
   GLAIVE_ASSIGN_OR_RETURN(const auto rows, FragmentRows::Open(dataset, state, fragment));
   TakenRows taken;
   GLAIVE_ASSIGN_OR_RETURN(taken.batch, rows.Take(columns, offsets));
@@ -42,14 +42,17 @@ Result<TakenRows> TakeGroup(const table::Dataset& dataset, const SnapshotState& 
 }
 
 // Puts the pieces one after another, then into the order asked for.
-Result<std::shared_ptr<arrow::Array>> Gather(std::vector<std::shared_ptr<arrow::Array>> pieces,
-                                             const std::shared_ptr<arrow::Array>& order) {
+Result<std::shared_ptr<arrow::Array>> Gather(
+    std::vector<std::shared_ptr<arrow::Array>> pieces,
+    const std::shared_ptr<arrow::Array>& order) {
   GLAIVE_ASSIGN_OR_RETURN(auto joined, arrow::Concatenate(pieces));
   if (order == nullptr) return joined;
-  return arrow::compute::Take(*joined, *order, arrow::compute::TakeOptions::NoBoundsCheck());
+  return arrow::compute::Take(*joined, *order,
+                              arrow::compute::TakeOptions::NoBoundsCheck());
 }
 
-Result<TakenRows> Merge(const BoundColumns& columns, std::vector<Group>& groups, size_t rows) {
+Result<TakenRows> Merge(const BoundColumns& columns, std::vector<Group>& groups,
+                        size_t rows) {
   // Row i of the result stands at place order[i] of the joined groups.
   std::vector<int64_t> order(rows);
   int64_t place = 0;
@@ -62,8 +65,8 @@ Result<TakenRows> Merge(const BoundColumns& columns, std::vector<Group>& groups,
   }
   std::shared_ptr<arrow::Array> indices;
   if (!in_order) {
-    indices = std::make_shared<arrow::Int64Array>(static_cast<int64_t>(rows),
-                                                  arrow::Buffer::Wrap(order.data(), order.size()));
+    indices = std::make_shared<arrow::Int64Array>(
+        static_cast<int64_t>(rows), arrow::Buffer::Wrap(order.data(), order.size()));
   }
   TakenRows taken;
   if (!columns.empty()) {
@@ -78,7 +81,8 @@ Result<TakenRows> Merge(const BoundColumns& columns, std::vector<Group>& groups,
     taken.batch =
         arrow::RecordBatch::Make(schema, static_cast<int64_t>(rows), std::move(arrays));
   }
-  const auto gather_meta = [&](std::shared_ptr<arrow::Array> MetaColumns::*column) -> Status {
+  const auto gather_meta =
+      [&](std::shared_ptr<arrow::Array> MetaColumns::*column) -> Status {
     if (groups[0].rows.meta.*column == nullptr) return Status::OK();
     std::vector<std::shared_ptr<arrow::Array>> pieces;
     for (const Group& group : groups) pieces.push_back(group.rows.meta.*column);
@@ -100,7 +104,8 @@ Result<std::shared_ptr<arrow::Table>> TakePlaces(const table::Dataset& dataset,
   GLAIVE_ASSIGN_OR_RETURN(const TakenRows taken,
                           TakeRows(dataset, state, *plan->read, plan->needs, places));
   GLAIVE_ASSIGN_OR_RETURN(
-      auto batch, plan->Assemble(taken.batch, static_cast<int64_t>(places.size()), taken.meta));
+      auto batch,
+      plan->Assemble(taken.batch, static_cast<int64_t>(places.size()), taken.meta));
   return arrow::Table::FromRecordBatches(plan->schema, {std::move(batch)});
 }
 
@@ -109,9 +114,9 @@ Result<std::shared_ptr<arrow::Table>> TakePlaces(const table::Dataset& dataset,
 Result<TakenRows> TakeRows(const table::Dataset& dataset, const SnapshotState& state,
                            const BoundColumns& columns, const MetaNeeds& needs,
                            std::span<const RowPlace> places) {
-  const bool one_fragment =
-      std::all_of(places.begin(), places.end(),
-                  [&](const RowPlace& place) { return place.fragment == places[0].fragment; });
+  const bool one_fragment = std::all_of(
+      places.begin(), places.end(),
+      [&](const RowPlace& place) { return place.fragment == places[0].fragment; });
   if (one_fragment) {
     constexpr size_t kInline = 16;
     int64_t small[kInline];
@@ -122,12 +127,14 @@ Result<TakenRows> TakeRows(const table::Dataset& dataset, const SnapshotState& s
       offsets = large.data();
     }
     for (size_t i = 0; i < places.size(); ++i) offsets[i] = places[i].offset;
-    return TakeGroup(dataset, state, columns, needs, places[0].fragment, {offsets, places.size()});
+    return TakeGroup(dataset, state, columns, needs, places[0].fragment,
+                     {offsets, places.size()});
   }
   std::vector<size_t> by_fragment(places.size());
   std::iota(by_fragment.begin(), by_fragment.end(), size_t{0});
-  std::stable_sort(by_fragment.begin(), by_fragment.end(),
-                   [&](size_t a, size_t b) { return places[a].fragment < places[b].fragment; });
+  std::stable_sort(by_fragment.begin(), by_fragment.end(), [&](size_t a, size_t b) {
+    return places[a].fragment < places[b].fragment;
+  });
   std::vector<Group> groups;
   for (size_t slot : by_fragment) {
     if (groups.empty() || groups.back().fragment != places[slot].fragment) {
@@ -139,15 +146,16 @@ Result<TakenRows> TakeRows(const table::Dataset& dataset, const SnapshotState& s
   }
   const auto run = [&](int64_t g) -> Status {
     Group& group = groups[static_cast<size_t>(g)];
-    GLAIVE_ASSIGN_OR_RETURN(
-        group.rows, TakeGroup(dataset, state, columns, needs, group.fragment, group.offsets));
+    GLAIVE_ASSIGN_OR_RETURN(group.rows, TakeGroup(dataset, state, columns, needs,
+                                                  group.fragment, group.offsets));
     return Status::OK();
   };
   if (places.size() >= kParallelRows) {
     GLAIVE_RETURN_NOT_OK(
         dataset.env().runtime->ParallelFor(static_cast<int64_t>(groups.size()), run));
   } else {
-    for (size_t g = 0; g < groups.size(); ++g) GLAIVE_RETURN_NOT_OK(run(static_cast<int64_t>(g)));
+    for (size_t g = 0; g < groups.size(); ++g)
+      GLAIVE_RETURN_NOT_OK(run(static_cast<int64_t>(g)));
   }
   return Merge(columns, groups, places.size());
 }
@@ -163,7 +171,8 @@ Result<std::shared_ptr<arrow::Table>> TakeOffsets(const table::Dataset& dataset,
   std::shared_ptr<const table::DeletionVector> deletions;
   for (int64_t ordinal : offsets) {
     if (ordinal < 0 || ordinal >= rows) {
-      return InvalidInput("row ", ordinal, " is out of range: the table has ", rows, " rows");
+      return InvalidInput("row ", ordinal, " is out of range: the table has ", rows,
+                          " rows");
     }
     const int fragment = state->FragmentOfOrdinal(ordinal);
     int64_t offset = ordinal - state->live_begin()[static_cast<size_t>(fragment)];

@@ -1,12 +1,12 @@
 // Reads chosen rows of several fragments in a given order.
 #pragma once
 
-#include <arrow/type_fwd.h>
-
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
+
+#include <arrow/type_fwd.h>
 
 #include "base/status.h"
 #include "exec/plan.h"
@@ -15,12 +15,12 @@
 namespace glaive::exec {
 
 struct RowPlace {
-  int fragment = 0;  // index in the snapshot
+  int fragment = 0;    // index in the snapshot
   int64_t offset = 0;  // physical
 };
 
-// Columns and row meta columns of the rows at `places`, in that order; one read per fragment.
-// `batch` is null when `columns` is empty.
+// Columns and row meta columns of the rows at `places`, in that order; one read per
+// fragment. `batch` is null when `columns` is empty.
 struct TakenRows {
   std::shared_ptr<arrow::RecordBatch> batch;
   MetaColumns meta;

@@ -20,7 +20,8 @@ struct Hit {
   }
 };
 
-// No row that is farther than this can be among the best. Lowered by whichever thread has k rows.
+// No row that is farther than this can be among the best. Lowered by whichever thread has
+// k rows.
 class SharedBound {
  public:
   float value() const { return value_.load(std::memory_order_relaxed); }

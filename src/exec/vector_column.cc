@@ -1,13 +1,13 @@
 #include "exec/vector_column.h"
 
-#include <arrow/array.h>
-#include <arrow/record_batch.h>
-#include <arrow/type.h>
-
 #include <algorithm>
 #include <cctype>
 #include <optional>
 #include <utility>
+
+#include <arrow/array.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
 
 #include "exec/nearest.h"
 
@@ -35,13 +35,15 @@ std::optional<ElementType> ElementOf(const arrow::DataType& item) {
 }
 
 bool SameIgnoringCase(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](unsigned char x, unsigned char y) {
+                      return std::tolower(x) == std::tolower(y);
+                    });
 }
 
 // Exact first, then ignoring case.
-const file::Field* FindMember(const std::vector<file::Field>& fields, std::string_view name) {
+const file::Field* FindMember(const std::vector<file::Field>& fields,
+                              std::string_view name) {
   const file::Field* found = nullptr;
   for (const file::Field& field : fields) {
     if (field.name == name) return &field;
@@ -97,7 +99,8 @@ Result<std::shared_ptr<arrow::Array>> ArrayOf(const VectorColumn& column,
   if (batch.num_columns() < 1) return InternalError("the vector column was not read");
   std::shared_ptr<arrow::Array> array = batch.column(0);
   for (size_t i = 1; i < column.path.size(); ++i) {
-    if (array->type_id() != arrow::Type::STRUCT) return InternalError("expected a struct");
+    if (array->type_id() != arrow::Type::STRUCT)
+      return InternalError("expected a struct");
     const auto& parent = static_cast<const arrow::StructArray&>(*array);
     const int child = parent.struct_type()->GetFieldIndex(column.path[i]);
     if (child < 0) return InternalError("the vector column was not read");
@@ -116,16 +119,17 @@ Status FillVectors(const VectorColumn& column, const arrow::FixedSizeListArray& 
   const auto& values = list.values();
   const int64_t first = (list.offset()) * dim;
   if (values->length() < first + list.length() * dim) {
-    return Corruption("vector column '", column.name, "' holds fewer values than its length says");
+    return Corruption("vector column '", column.name,
+                      "' holds fewer values than its length says");
   }
   const auto& buffer = values->data()->buffers[1];
   if (list.length() > 0 && dim > 0 && buffer == nullptr) {
     return Corruption("vector column '", column.name, "' has no values");
   }
   block->num_vectors = list.length();
-  block->data = buffer == nullptr
-                    ? nullptr
-                    : buffer->data() + (values->offset() + first) * ElementBytes(column.element);
+  block->data = buffer == nullptr ? nullptr
+                                  : buffer->data() + (values->offset() + first) *
+                                                         ElementBytes(column.element);
   block->valid = list.null_bitmap_data();
   block->valid_offset = list.offset();
   if (values->null_bitmap_data() != nullptr && values->null_count() > 0) {
@@ -148,7 +152,8 @@ Status FillLists(const VectorColumn& column, const ListArray& lists, VectorBlock
   const int64_t first = lists.value_offset(0);
   const int64_t last = lists.value_offset(rows);
   const auto inner = lists.values()->Slice(first, last - first);
-  if (inner->type_id() != arrow::Type::FIXED_SIZE_LIST) return InternalError("expected vectors");
+  if (inner->type_id() != arrow::Type::FIXED_SIZE_LIST)
+    return InternalError("expected vectors");
   GLAIVE_RETURN_NOT_OK(
       FillVectors(column, static_cast<const arrow::FixedSizeListArray&>(*inner), block));
   block->offsets.reserve(static_cast<size_t>(rows) * 2);
@@ -212,19 +217,23 @@ Result<VectorColumn> FindVectorColumn(const file::Schema& schema, std::string_vi
   const std::vector<file::Field>* level = &schema.fields();
   for (const std::string& segment : asked) {
     field = FindMember(*level, segment);
-    if (field == nullptr) return InvalidInput("vector column '", name, "' does not exist");
+    if (field == nullptr)
+      return InvalidInput("vector column '", name, "' does not exist");
     column.path.push_back(field->name);
     level = &field->children;
   }
   column.name = file::FormatFieldPath(column.path);
   if (!Describe(*field, &column)) {
-    return InvalidInput("column '", name, "' is not a vector column (a fixed-size list of numbers, "
-                        "or a list of such), but ", field->type->ToString());
+    return InvalidInput("column '", name,
+                        "' is not a vector column (a fixed-size list of numbers, "
+                        "or a list of such), but ",
+                        field->type->ToString());
   }
   return column;
 }
 
-Result<std::string> InferVectorColumn(const file::Schema& schema, std::optional<int64_t> dimension) {
+Result<std::string> InferVectorColumn(const file::Schema& schema,
+                                      std::optional<int64_t> dimension) {
   std::vector<VectorColumn> candidates;
   const std::vector<VectorColumn> all = AllVectorColumns(schema);
   for (const VectorColumn& column : all) {
@@ -232,13 +241,15 @@ Result<std::string> InferVectorColumn(const file::Schema& schema, std::optional<
   }
   if (candidates.size() == 1) return candidates[0].name;
   if (all.empty()) {
-    return InvalidInput("There is no vector column in the data. Please specify the vector column "
-                        "name for vector search");
+    return InvalidInput(
+        "There is no vector column in the data. Please specify the vector column "
+        "name for vector search");
   }
   if (candidates.empty()) {
     // The only vector column: let the search itself say what does not fit.
     if (all.size() == 1) return all[0].name;
-    return InvalidInput("There is no vector column in the data with dimension ", *dimension,
+    return InvalidInput("There is no vector column in the data with dimension ",
+                        *dimension,
                         ". Please specify the vector column name for vector search");
   }
   std::string names;
@@ -255,11 +266,12 @@ Result<VectorBlock> BlockOf(const VectorColumn& column, const arrow::RecordBatch
   block.owner = array;
   switch (array->type_id()) {
     case arrow::Type::FIXED_SIZE_LIST:
-      GLAIVE_RETURN_NOT_OK(
-          FillVectors(column, static_cast<const arrow::FixedSizeListArray&>(*array), &block));
+      GLAIVE_RETURN_NOT_OK(FillVectors(
+          column, static_cast<const arrow::FixedSizeListArray&>(*array), &block));
       break;
     case arrow::Type::LIST:
-      GLAIVE_RETURN_NOT_OK(FillLists(column, static_cast<const arrow::ListArray&>(*array), &block));
+      GLAIVE_RETURN_NOT_OK(
+          FillLists(column, static_cast<const arrow::ListArray&>(*array), &block));
       break;
     case arrow::Type::LARGE_LIST:
       GLAIVE_RETURN_NOT_OK(

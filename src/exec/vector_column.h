@@ -1,20 +1,27 @@
 // The vector column of a search: its element type, dimension and place in the schema.
 #pragma once
 
-#include <arrow/type_fwd.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <arrow/type_fwd.h>
+
 #include "base/status.h"
 #include "file/schema.h"
 
 namespace glaive::exec {
 
-enum class ElementType : uint8_t { kFloat16, kBFloat16, kFloat32, kFloat64, kUInt8, kInt8 };
+enum class ElementType : uint8_t {
+  kFloat16,
+  kBFloat16,
+  kFloat32,
+  kFloat64,
+  kUInt8,
+  kInt8
+};
 std::string_view ElementTypeName(ElementType type);
 int ElementBytes(ElementType type);
 
@@ -44,8 +51,8 @@ struct VectorBlock {
   // Vectors with a null element, which cannot be compared; empty: none.
   std::vector<bool> broken;
 
-  // Of a column of lists of vectors: row r owns vectors [offsets[r], offsets[r + 1]) relative to
-  // the block; null rows own none.
+  // Of a column of lists of vectors: row r owns vectors [offsets[r], offsets[r + 1])
+  // relative to the block; null rows own none.
   std::vector<int64_t> offsets;
 };
 
