@@ -1,14 +1,14 @@
 // Reads one Lance file of version 2.0, 2.1 or 2.2.
 #pragma once
 
-#include <arrow/type_fwd.h>
-
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <arrow/type_fwd.h>
 
 #include "base/status.h"
 #include "file/schema.h"
@@ -33,16 +33,18 @@ struct Projection {
 };
 
 struct FileReaderOptions {
-  // Upper bound for what one decoded page may allocate, bytes: guards against corrupt lengths.
+  // Upper bound for what one decoded page may allocate, bytes: guards against corrupt
+  // lengths.
   int64_t max_decoded_page_bytes = int64_t{1} << 36;
 };
 
-// Immutable after Open; all const methods may run on several threads at once. Decoded page state
-// (chunk tables, dictionaries, repetition indices) is prepared on first use and kept.
+// Immutable after Open; all const methods may run on several threads at once. Decoded
+// page state (chunk tables, dictionaries, repetition indices) is prepared on first use
+// and kept.
 class FileReader {
  public:
-  static Result<std::shared_ptr<FileReader>> Open(std::shared_ptr<io::RandomAccessObject> object,
-                                                  FileReaderOptions options = {});
+  static Result<std::shared_ptr<FileReader>> Open(
+      std::shared_ptr<io::RandomAccessObject> object, FileReaderOptions options = {});
   ~FileReader();
 
   FileVersion version() const;
@@ -57,21 +59,28 @@ class FileReader {
   Result<std::shared_ptr<arrow::Buffer>> GlobalBuffer(int index) const;
   int num_global_buffers() const;
 
-  // Rows [start, start + count). Fixed-width uncompressed data within one page is a zero-copy view
-  // of the file. InvalidInput when the range lies outside the file.
-  Result<std::shared_ptr<arrow::RecordBatch>> ReadRange(const Projection& projection, int64_t start,
+  // Rows [start, start + count). Fixed-width uncompressed data within one page is a
+  // zero-copy view of the file. InvalidInput when the range lies outside the file.
+  Result<std::shared_ptr<arrow::RecordBatch>> ReadRange(const Projection& projection,
+                                                        int64_t start,
                                                         int64_t count) const;
-  // The rows at `rows` (any order, repeats allowed), in that order. One read for a fixed-width
-  // value, two for a variable-width one.
+  // The rows at `rows` (any order, repeats allowed), in that order. One read for a
+  // fixed-width value, two for a variable-width one.
   Result<std::shared_ptr<arrow::RecordBatch>> Take(const Projection& projection,
                                                    std::span<const int64_t> rows) const;
-  // First rows of the pages of one column, plus num_rows() at the end: a scan that cuts its ranges
-  // here never copies a zero-copy column.
+  // The bytes of a blob column (a projection of that one top-level field) at `rows`, as
+  // in Take: a LargeBinary array. ReadRange and Take return blobs as struct<position:
+  // uint64, size: uint64>.
+  Result<std::shared_ptr<arrow::Array>> TakeBlobs(const Projection& projection,
+                                                  std::span<const int64_t> rows) const;
+  // First rows of the pages of one column, plus num_rows() at the end: a scan that cuts
+  // its ranges here never copies a zero-copy column.
   Result<std::vector<int64_t>> PageBoundaries(int32_t column) const;
   // Rough bytes per row of a projection on disk; for choosing batch sizes.
   int64_t EstimateRowBytes(const Projection& projection) const;
 
-  // Bytes that this reader keeps in memory (metadata and prepared pages), for cache accounting.
+  // Bytes that this reader keeps in memory (metadata and prepared pages), for cache
+  // accounting.
   int64_t memory_bytes() const;
 
  private:
