@@ -1,0 +1,30 @@
+// The subcommands of the command line tool.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace glaive::file {
+class FileReader;
+}
+
+namespace glaive::tools {
+
+struct Command {
+  std::string_view name;
+  std::string_view arguments;  // for the usage text
+  std::string_view summary;    // empty: not listed
+  Status (*run)(std::span<const std::string> arguments);
+};
+
+Status RunDump(std::span<const std::string> arguments);
+Status RunCat(std::span<const std::string> arguments);
+
+// Opens the Lance file at a path of the local file system.
+Result<std::shared_ptr<file::FileReader>> OpenLanceFile(const std::string& path);
+
+}  // namespace glaive::tools

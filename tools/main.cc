@@ -1,0 +1,47 @@
+// Command line tool: looks into Lance files.
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "tools/commands.h"
+
+namespace {
+
+using glaive::tools::Command;
+
+constexpr Command kCommands[] = {
+    {"dump", "FILE",
+     "prints footer, schema, columns, pages and encodings of a Lance file",
+     glaive::tools::RunDump},
+    {"cat", "FILE OUT.arrow [--batch ROWS] [--take ROW,ROW,...] [--columns A,B]", "",
+     glaive::tools::RunCat},
+};
+
+int Usage(std::ostream& out, int code) {
+  out << "usage: glaive COMMAND ...\n\n";
+  for (const Command& command : kCommands) {
+    if (command.summary.empty()) continue;
+    out << "  glaive " << command.name << " " << command.arguments << "\n      "
+        << command.summary << "\n";
+  }
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.empty()) return Usage(std::cerr, 2);
+  if (arguments[0] == "help" || arguments[0] == "--help") return Usage(std::cout, 0);
+  for (const Command& command : kCommands) {
+    if (command.name != arguments[0]) continue;
+    glaive::Status status = command.run(std::span(arguments).subspan(1));
+    if (status.ok()) return 0;
+    std::cerr << "glaive " << command.name << ": "
+              << glaive::ErrorKindName(glaive::KindOf(status)) << ": " << status.message()
+              << "\n";
+    return 1;
+  }
+  std::cerr << "glaive: unknown command '" << arguments[0] << "'\n";
+  return Usage(std::cerr, 2);
+}
