@@ -4,11 +4,13 @@
 #include <immintrin.h>
 
 #include "simd/distance.h"
+#include "simd/kernel_macros.h"
 
 namespace glaive::simd {
 namespace {
 
-constexpr int kQueriesPerBlock = 2;
+// 16 registers: 12 sums (two per pair), 2 + 1 operands, a difference.
+constexpr int kQueriesPerBlock = 3;
 constexpr int kVectorsPerBlock = 2;
 
 #include "simd/float256-inl.h"

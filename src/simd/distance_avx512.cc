@@ -7,6 +7,7 @@
 #endif
 
 #include "simd/distance.h"
+#include "simd/kernel_macros.h"
 
 #ifdef GLAIVE_SIMDE
 #define AddDistanceKernels_avx512 AddDistanceKernels_avx512_simde
@@ -18,29 +19,29 @@ void AddDistanceKernels_avx512_simde(KernelTable* table);
 #endif
 namespace {
 
-// 32 registers: 16 sums, 4 + 1 operands.
-constexpr int kQueriesPerBlock = 2;
-constexpr int kVectorsPerBlock = 4;
+// 32 registers: 24 sums (two per pair), 3 + 1 operands, a difference.
+constexpr int kQueriesPerBlock = 4;
+constexpr int kVectorsPerBlock = 3;
 
 inline double SquareRoot(double x) {
   const __m128d value = _mm_set_sd(x);
   return _mm_cvtsd_f64(_mm_sqrt_sd(value, value));
 }
 
-inline __m512 LoadFloats(const float* p) { return _mm512_loadu_ps(p); }
-inline __m512 LoadFloats(const Half* p) {
+GLAIVE_INLINE __m512 LoadFloats(const float* p) { return _mm512_loadu_ps(p); }
+GLAIVE_INLINE __m512 LoadFloats(const Half* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
-inline __m512 LoadFloats(const BFloat16* p) {
+GLAIVE_INLINE __m512 LoadFloats(const BFloat16* p) {
   const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
 
-inline __m512 LoadFloatsTail(const float* p, size_t count) {
+GLAIVE_INLINE __m512 LoadFloatsTail(const float* p, size_t count) {
   return _mm512_maskz_loadu_ps(static_cast<uint16_t>((1u << count) - 1), p);
 }
 template <typename T>
-inline __m512 LoadFloatsTail(const T* p, size_t count) {
+GLAIVE_INLINE __m512 LoadFloatsTail(const T* p, size_t count) {
   T padded[16] = {};
   for (size_t i = 0; i < count; ++i) padded[i] = p[i];
   return LoadFloats(padded);
@@ -52,14 +53,18 @@ struct FloatOps {
   using Vec = __m512;
   using Sum = float;
   static constexpr size_t kLanes = 16;
-  static constexpr size_t kMaxDim = SIZE_MAX / 2;
-  static Vec Zero() { return _mm512_setzero_ps(); }
-  static Vec Load(const T* p) { return LoadFloats(p); }
-  static Vec LoadTail(const T* p, size_t count) { return LoadFloatsTail(p, count); }
-  static Vec Add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
-  static Vec Sub(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
-  static Vec MulAdd(Vec a, Vec b, Vec sum) { return _mm512_fmadd_ps(a, b, sum); }
-  static Sum Reduce(Vec v) {
+  static constexpr size_t kMaxDim = 0;  // unlimited
+  GLAIVE_INLINE static Vec Zero() { return _mm512_setzero_ps(); }
+  GLAIVE_INLINE static Vec Load(const T* p) { return LoadFloats(p); }
+  GLAIVE_INLINE static Vec LoadTail(const T* p, size_t count) {
+    return LoadFloatsTail(p, count);
+  }
+  GLAIVE_INLINE static Vec Add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
+  GLAIVE_INLINE static Vec Sub(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
+  GLAIVE_INLINE static Vec MulAdd(Vec a, Vec b, Vec sum) {
+    return _mm512_fmadd_ps(a, b, sum);
+  }
+  GLAIVE_INLINE static Sum Reduce(Vec v) {
     const __m256 low = _mm512_castps512_ps256(v);
     const __m256 high = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(v), 1));
     const __m256 both = _mm256_add_ps(low, high);
@@ -75,16 +80,18 @@ struct DoubleOps {
   using Vec = __m512d;
   using Sum = double;
   static constexpr size_t kLanes = 8;
-  static constexpr size_t kMaxDim = SIZE_MAX / 2;
-  static Vec Zero() { return _mm512_setzero_pd(); }
-  static Vec Load(const T* p) { return _mm512_loadu_pd(p); }
-  static Vec LoadTail(const T* p, size_t count) {
+  static constexpr size_t kMaxDim = 0;  // unlimited
+  GLAIVE_INLINE static Vec Zero() { return _mm512_setzero_pd(); }
+  GLAIVE_INLINE static Vec Load(const T* p) { return _mm512_loadu_pd(p); }
+  GLAIVE_INLINE static Vec LoadTail(const T* p, size_t count) {
     return _mm512_maskz_loadu_pd(static_cast<uint8_t>((1u << count) - 1), p);
   }
-  static Vec Add(Vec a, Vec b) { return _mm512_add_pd(a, b); }
-  static Vec Sub(Vec a, Vec b) { return _mm512_sub_pd(a, b); }
-  static Vec MulAdd(Vec a, Vec b, Vec sum) { return _mm512_fmadd_pd(a, b, sum); }
-  static Sum Reduce(Vec v) {
+  GLAIVE_INLINE static Vec Add(Vec a, Vec b) { return _mm512_add_pd(a, b); }
+  GLAIVE_INLINE static Vec Sub(Vec a, Vec b) { return _mm512_sub_pd(a, b); }
+  GLAIVE_INLINE static Vec MulAdd(Vec a, Vec b, Vec sum) {
+    return _mm512_fmadd_pd(a, b, sum);
+  }
+  GLAIVE_INLINE static Sum Reduce(Vec v) {
     const __m256d both =
         _mm256_add_pd(_mm512_castpd512_pd256(v), _mm512_extractf64x4_pd(v, 1));
     const __m128d half =
@@ -93,10 +100,10 @@ struct DoubleOps {
   }
 };
 
-inline __m512i WidenBytes(const uint8_t* p) {
+GLAIVE_INLINE __m512i WidenBytes(const uint8_t* p) {
   return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
-inline __m512i WidenBytes(const int8_t* p) {
+GLAIVE_INLINE __m512i WidenBytes(const int8_t* p) {
   return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
 
@@ -108,19 +115,19 @@ struct ByteOps {
   using Sum = int64_t;
   static constexpr size_t kLanes = 32;
   static constexpr size_t kMaxDim = size_t{1} << 18;  // 2^18 / 16 * 255^2 < 2^31
-  static Vec Zero() { return _mm512_setzero_si512(); }
-  static Vec Load(const T* p) { return WidenBytes(p); }
-  static Vec LoadTail(const T* p, size_t count) {
+  GLAIVE_INLINE static Vec Zero() { return _mm512_setzero_si512(); }
+  GLAIVE_INLINE static Vec Load(const T* p) { return WidenBytes(p); }
+  GLAIVE_INLINE static Vec LoadTail(const T* p, size_t count) {
     T padded[kLanes] = {};
     for (size_t i = 0; i < count; ++i) padded[i] = p[i];
     return WidenBytes(padded);
   }
-  static Vec Add(Vec a, Vec b) { return _mm512_add_epi32(a, b); }
-  static Vec Sub(Vec a, Vec b) { return _mm512_sub_epi16(a, b); }
-  static Vec MulAdd(Vec a, Vec b, Vec sum) {
+  GLAIVE_INLINE static Vec Add(Vec a, Vec b) { return _mm512_add_epi32(a, b); }
+  GLAIVE_INLINE static Vec Sub(Vec a, Vec b) { return _mm512_sub_epi16(a, b); }
+  GLAIVE_INLINE static Vec MulAdd(Vec a, Vec b, Vec sum) {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
   }
-  static Sum Reduce(Vec v) {
+  GLAIVE_INLINE static Sum Reduce(Vec v) {
     int32_t lanes[16];
     _mm512_storeu_si512(lanes, v);
     Sum sum = 0;
@@ -140,6 +147,35 @@ struct Ops<int8_t> : ByteOps<int8_t> {};
 
 #include "simd/distance-inl.h"
 
+// Set bits of each byte, by looking its two halves up.
+inline __m512i CountBytes(__m512i bytes) {
+  const __m512i table = _mm512_broadcast_i32x4(
+      _mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+  const __m512i low_half = _mm512_set1_epi8(15);
+  const __m512i low = _mm512_and_si512(bytes, low_half);
+  const __m512i high = _mm512_and_si512(_mm512_srli_epi16(bytes, 4), low_half);
+  return _mm512_add_epi8(_mm512_shuffle_epi8(table, low),
+                         _mm512_shuffle_epi8(table, high));
+}
+
+inline uint64_t CountBits(const uint8_t* a, const uint8_t* b, size_t bytes) {
+  const __m512i zero = _mm512_setzero_si512();
+  __m512i sums = zero;
+  size_t at = 0;
+  for (; at + 64 <= bytes; at += 64) {
+    const __m512i differing =
+        _mm512_xor_si512(_mm512_loadu_si512(a + at), _mm512_loadu_si512(b + at));
+    sums = _mm512_add_epi64(sums, _mm512_sad_epu8(CountBytes(differing), zero));
+  }
+  uint64_t lanes[8];
+  _mm512_storeu_si512(lanes, sums);
+  uint64_t count = 0;
+  for (const uint64_t lane : lanes) count += lane;
+  return count + CountTailBits(a + at, b + at, bytes - at);
+}
+
+#include "simd/hamming-inl.h"
+
 }  // namespace
 
 void AddDistanceKernels_avx512(KernelTable* table) {
@@ -149,6 +185,7 @@ void AddDistanceKernels_avx512(KernelTable* table) {
   SetKernels(&table->f64);
   SetKernels(&table->u8);
   SetKernels(&table->i8);
+  table->bits = {&Hamming, &HammingMany};
 }
 
 }  // namespace glaive::simd

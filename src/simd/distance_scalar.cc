@@ -1,6 +1,7 @@
 // Distance kernels for every CPU: the specification that the other tiers are compared
 // with. Written with the compiler's portable vectors of 16 bytes.
 #include "simd/distance.h"
+#include "simd/kernel_macros.h"
 
 namespace glaive::simd {
 namespace {
@@ -25,21 +26,21 @@ inline To LoadAs(const From* from) {
 
 double SquareRoot(double x) { return __builtin_sqrt(x); }
 
-inline Floats Widen(Words words) {
+GLAIVE_INLINE Floats Widen(Words words) {
   Floats floats;
   __builtin_memcpy(&floats, &words, sizeof floats);
   return floats;
 }
 
-inline Floats LoadFloats(const float* p) { return LoadAs<Floats>(p); }
+GLAIVE_INLINE Floats LoadFloats(const float* p) { return LoadAs<Floats>(p); }
 
-inline Floats LoadFloats(const BFloat16* p) {
+GLAIVE_INLINE Floats LoadFloats(const BFloat16* p) {
   return Widen(__builtin_convertvector(LoadAs<Halves>(p), Words) << 16);
 }
 
 // Exact for every half, subnormals included, without touching a subnormal float (slow,
 // and flushed to zero in some programs).
-inline Floats LoadFloats(const Half* p) {
+GLAIVE_INLINE Floats LoadFloats(const Half* p) {
   const Words half = __builtin_convertvector(LoadAs<Halves>(p), Words);
   const Words magnitude = (half & 0x7fff) << 13;
   const Words exponent = magnitude & 0x0f800000;
@@ -61,18 +62,18 @@ struct FloatOps {
   using Vec = Floats;
   using Sum = float;
   static constexpr size_t kLanes = 4;
-  static constexpr size_t kMaxDim = SIZE_MAX / 2;
-  static Vec Zero() { return Vec{}; }
-  static Vec Load(const T* p) { return LoadFloats(p); }
-  static Vec LoadTail(const T* p, size_t count) {
+  static constexpr size_t kMaxDim = 0;  // unlimited
+  GLAIVE_INLINE static Vec Zero() { return Vec{}; }
+  GLAIVE_INLINE static Vec Load(const T* p) { return LoadFloats(p); }
+  GLAIVE_INLINE static Vec LoadTail(const T* p, size_t count) {
     T padded[kLanes] = {};
     for (size_t i = 0; i < count; ++i) padded[i] = p[i];
     return LoadFloats(padded);
   }
-  static Vec Add(Vec a, Vec b) { return a + b; }
-  static Vec Sub(Vec a, Vec b) { return a - b; }
-  static Vec MulAdd(Vec a, Vec b, Vec sum) { return sum + a * b; }
-  static Sum Reduce(Vec v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+  GLAIVE_INLINE static Vec Add(Vec a, Vec b) { return a + b; }
+  GLAIVE_INLINE static Vec Sub(Vec a, Vec b) { return a - b; }
+  GLAIVE_INLINE static Vec MulAdd(Vec a, Vec b, Vec sum) { return sum + a * b; }
+  GLAIVE_INLINE static Sum Reduce(Vec v) { return (v[0] + v[2]) + (v[1] + v[3]); }
 };
 
 struct DoubleOps {
@@ -80,14 +81,14 @@ struct DoubleOps {
   using Vec = Doubles;
   using Sum = double;
   static constexpr size_t kLanes = 2;
-  static constexpr size_t kMaxDim = SIZE_MAX / 2;
-  static Vec Zero() { return Vec{}; }
-  static Vec Load(const T* p) { return LoadAs<Vec>(p); }
-  static Vec LoadTail(const T* p, size_t) { return Vec{*p, 0}; }
-  static Vec Add(Vec a, Vec b) { return a + b; }
-  static Vec Sub(Vec a, Vec b) { return a - b; }
-  static Vec MulAdd(Vec a, Vec b, Vec sum) { return sum + a * b; }
-  static Sum Reduce(Vec v) { return v[0] + v[1]; }
+  static constexpr size_t kMaxDim = 0;  // unlimited
+  GLAIVE_INLINE static Vec Zero() { return Vec{}; }
+  GLAIVE_INLINE static Vec Load(const T* p) { return LoadAs<Vec>(p); }
+  GLAIVE_INLINE static Vec LoadTail(const T* p, size_t) { return Vec{*p, 0}; }
+  GLAIVE_INLINE static Vec Add(Vec a, Vec b) { return a + b; }
+  GLAIVE_INLINE static Vec Sub(Vec a, Vec b) { return a - b; }
+  GLAIVE_INLINE static Vec MulAdd(Vec a, Vec b, Vec sum) { return sum + a * b; }
+  GLAIVE_INLINE static Sum Reduce(Vec v) { return v[0] + v[1]; }
 };
 
 template <typename Byte, typename Bytes>
@@ -97,17 +98,19 @@ struct ByteOps {
   using Sum = int64_t;
   static constexpr size_t kLanes = 4;
   static constexpr size_t kMaxDim = size_t{1} << 16;  // 2^16 / 4 * 255^2 < 2^31
-  static Vec Zero() { return Vec{}; }
-  static Vec Load(const T* p) { return __builtin_convertvector(LoadAs<Bytes>(p), Ints); }
-  static Vec LoadTail(const T* p, size_t count) {
+  GLAIVE_INLINE static Vec Zero() { return Vec{}; }
+  GLAIVE_INLINE static Vec Load(const T* p) {
+    return __builtin_convertvector(LoadAs<Bytes>(p), Ints);
+  }
+  GLAIVE_INLINE static Vec LoadTail(const T* p, size_t count) {
     T padded[kLanes] = {};
     for (size_t i = 0; i < count; ++i) padded[i] = p[i];
     return Load(padded);
   }
-  static Vec Add(Vec a, Vec b) { return a + b; }
-  static Vec Sub(Vec a, Vec b) { return a - b; }
-  static Vec MulAdd(Vec a, Vec b, Vec sum) { return sum + a * b; }
-  static Sum Reduce(Vec v) {
+  GLAIVE_INLINE static Vec Add(Vec a, Vec b) { return a + b; }
+  GLAIVE_INLINE static Vec Sub(Vec a, Vec b) { return a - b; }
+  GLAIVE_INLINE static Vec MulAdd(Vec a, Vec b, Vec sum) { return sum + a * b; }
+  GLAIVE_INLINE static Sum Reduce(Vec v) {
     return (static_cast<Sum>(v[0]) + v[1]) + (static_cast<Sum>(v[2]) + v[3]);
   }
 };
@@ -132,28 +135,10 @@ inline uint64_t CountBits(const uint8_t* a, const uint8_t* b, size_t bytes) {
     odd += static_cast<uint64_t>(__builtin_popcountll(LoadAs<uint64_t>(a + at + 8) ^
                                                       LoadAs<uint64_t>(b + at + 8)));
   }
-  for (; at + 8 <= bytes; at += 8) {
-    even += static_cast<uint64_t>(
-        __builtin_popcountll(LoadAs<uint64_t>(a + at) ^ LoadAs<uint64_t>(b + at)));
-  }
-  for (; at < bytes; ++at) {
-    odd +=
-        static_cast<uint64_t>(__builtin_popcount(static_cast<unsigned>(a[at] ^ b[at])));
-  }
-  return even + odd;
+  return even + odd + CountTailBits(a + at, b + at, bytes - at);
 }
 
-void Hamming(const uint8_t* query, const uint8_t* vectors, size_t stride, size_t n,
-             size_t dim, float* out) {
-  HammingRow(query, vectors, stride, n, dim, out, CountBits);
-}
-
-void HammingMany(const uint8_t* queries, size_t query_stride, size_t num_queries,
-                 const uint8_t* vectors, size_t stride, size_t n, size_t dim, float* out,
-                 size_t out_stride) {
-  HammingRows(queries, query_stride, num_queries, vectors, stride, n, dim, out,
-              out_stride, CountBits);
-}
+#include "simd/hamming-inl.h"
 
 }  // namespace
 

@@ -2,9 +2,9 @@
 // have them. Included like distance-inl.h, before it. GLAIVE_HAS_FMA: fused multiply-add
 // and half conversion exist.
 
-inline __m256 LoadFloats(const float* p) { return _mm256_loadu_ps(p); }
+GLAIVE_INLINE __m256 LoadFloats(const float* p) { return _mm256_loadu_ps(p); }
 
-inline __m256 LoadFloats(const BFloat16* p) {
+GLAIVE_INLINE __m256 LoadFloats(const BFloat16* p) {
   const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   const __m128i zero = _mm_setzero_si128();
   const __m128 low = _mm_castsi128_ps(_mm_unpacklo_epi16(zero, bits));
@@ -13,7 +13,7 @@ inline __m256 LoadFloats(const BFloat16* p) {
 }
 
 #ifdef GLAIVE_HAS_FMA
-inline __m256 LoadFloats(const Half* p) {
+GLAIVE_INLINE __m256 LoadFloats(const Half* p) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
 #endif
@@ -30,12 +30,12 @@ inline __m256i FirstLanes(size_t count) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMask + 8 - count));
 }
 
-inline __m256 LoadFloatsTail(const float* p, size_t count) {
+GLAIVE_INLINE __m256 LoadFloatsTail(const float* p, size_t count) {
   return _mm256_maskload_ps(p, FirstLanes(count));
 }
 
 template <typename T>
-inline __m256 LoadFloatsTail(const T* p, size_t count) {
+GLAIVE_INLINE __m256 LoadFloatsTail(const T* p, size_t count) {
   T padded[8] = {};
   for (size_t i = 0; i < count; ++i) padded[i] = p[i];
   return LoadFloats(padded);
@@ -47,20 +47,22 @@ struct FloatOps {
   using Vec = __m256;
   using Sum = float;
   static constexpr size_t kLanes = 8;
-  static constexpr size_t kMaxDim = SIZE_MAX / 2;
-  static Vec Zero() { return _mm256_setzero_ps(); }
-  static Vec Load(const T* p) { return LoadFloats(p); }
-  static Vec LoadTail(const T* p, size_t count) { return LoadFloatsTail(p, count); }
-  static Vec Add(Vec a, Vec b) { return _mm256_add_ps(a, b); }
-  static Vec Sub(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
-  static Vec MulAdd(Vec a, Vec b, Vec sum) {
+  static constexpr size_t kMaxDim = 0;  // unlimited
+  GLAIVE_INLINE static Vec Zero() { return _mm256_setzero_ps(); }
+  GLAIVE_INLINE static Vec Load(const T* p) { return LoadFloats(p); }
+  GLAIVE_INLINE static Vec LoadTail(const T* p, size_t count) {
+    return LoadFloatsTail(p, count);
+  }
+  GLAIVE_INLINE static Vec Add(Vec a, Vec b) { return _mm256_add_ps(a, b); }
+  GLAIVE_INLINE static Vec Sub(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
+  GLAIVE_INLINE static Vec MulAdd(Vec a, Vec b, Vec sum) {
 #ifdef GLAIVE_HAS_FMA
     return _mm256_fmadd_ps(a, b, sum);
 #else
     return _mm256_add_ps(_mm256_mul_ps(a, b), sum);
 #endif
   }
-  static Sum Reduce(Vec v) {
+  GLAIVE_INLINE static Sum Reduce(Vec v) {
     __m128 half = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     half = _mm_add_ps(half, _mm_movehl_ps(half, half));
     return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
@@ -72,22 +74,22 @@ struct DoubleOps {
   using Vec = __m256d;
   using Sum = double;
   static constexpr size_t kLanes = 4;
-  static constexpr size_t kMaxDim = SIZE_MAX / 2;
-  static Vec Zero() { return _mm256_setzero_pd(); }
-  static Vec Load(const T* p) { return _mm256_loadu_pd(p); }
-  static Vec LoadTail(const T* p, size_t count) {
+  static constexpr size_t kMaxDim = 0;  // unlimited
+  GLAIVE_INLINE static Vec Zero() { return _mm256_setzero_pd(); }
+  GLAIVE_INLINE static Vec Load(const T* p) { return _mm256_loadu_pd(p); }
+  GLAIVE_INLINE static Vec LoadTail(const T* p, size_t count) {
     return _mm256_maskload_pd(p, FirstLanes(2 * count));
   }
-  static Vec Add(Vec a, Vec b) { return _mm256_add_pd(a, b); }
-  static Vec Sub(Vec a, Vec b) { return _mm256_sub_pd(a, b); }
-  static Vec MulAdd(Vec a, Vec b, Vec sum) {
+  GLAIVE_INLINE static Vec Add(Vec a, Vec b) { return _mm256_add_pd(a, b); }
+  GLAIVE_INLINE static Vec Sub(Vec a, Vec b) { return _mm256_sub_pd(a, b); }
+  GLAIVE_INLINE static Vec MulAdd(Vec a, Vec b, Vec sum) {
 #ifdef GLAIVE_HAS_FMA
     return _mm256_fmadd_pd(a, b, sum);
 #else
     return _mm256_add_pd(_mm256_mul_pd(a, b), sum);
 #endif
   }
-  static Sum Reduce(Vec v) {
+  GLAIVE_INLINE static Sum Reduce(Vec v) {
     const __m128d half =
         _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
     return _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
