@@ -78,11 +78,13 @@ struct Selection {
   SimdInfo info;
 };
 
-// From each table the tier whose code a kernel is: the first table that has the same
-// pointer.
-std::vector<KernelInfo> TiersOfKernels(const KernelTable& table) {
+// The tier whose code each kernel of `table` is: the lowest one that offers the same
+// pointer. Only tiers up to `highest` may run here, even their functions that fill
+// tables.
+std::vector<KernelInfo> TiersOfKernels(const KernelTable& table, Tier highest) {
   std::vector<KernelInfo> kernels;
   for (const TierEntry& entry : kTiers) {
+    if (entry.tier > highest) break;
     const KernelTable candidate = TableUpTo(entry.tier);
     size_t index = 0;
     ForEachKernel(
@@ -114,7 +116,7 @@ Result<std::unique_ptr<Selection>> Select() {
 #else
   selection->info.target_arch = "unknown";
 #endif
-  selection->info.kernels = TiersOfKernels(selection->table);
+  selection->info.kernels = TiersOfKernels(selection->table, selection->info.tier);
   return selection;
 }
 

@@ -72,8 +72,8 @@ struct KernelTable {
   BitKernels bits;
 };
 
-// Each sets the kernels that its tier improves and leaves the others alone. The table may
-// only be called on a CPU that has the tier's instructions.
+// Each sets the kernels that its tier improves and leaves the others alone. Both these
+// functions and the kernels may only be called on a CPU that has the tier's instructions.
 void AddDistanceKernels_scalar(KernelTable* table);  // all of them
 void AddDistanceKernels_avx(KernelTable* table);
 void AddDistanceKernels_avx_fma(KernelTable* table);
