@@ -287,9 +287,6 @@ Result<EncodedArray20> EncodePacked20(
     FixedValues values;
     if (below[0].data->type->id() == arrow::Type::FIXED_SIZE_LIST) {
       GLAIVE_ASSIGN_OR_RETURN(FixedListValues lists, GatherFixedList(below));
-      if (lists.has_validity()) {
-        return InvalidInput("null vector elements cannot be part of a packed struct");
-      }
       for (int64_t dimension : lists.dimensions) {
         auto* list = encoding->mutable_nullable()
                          ->mutable_no_nulls()

@@ -28,7 +28,7 @@ Result<EncodedArray20> EncodeArray20(
     std::span<const std::shared_ptr<arrow::ArrayData>> arrays,
     const EncodeOptions& options);
 
-// Structs of non-null fixed-width members as rows of bytes.
+// Structs of fixed-width members (see CheckPackable) as rows of bytes.
 Result<EncodedArray20> EncodePacked20(
     std::span<const std::shared_ptr<arrow::ArrayData>> arrays);
 

@@ -83,7 +83,36 @@ Result<Member> GatherMember(std::span<const Segment> segments,
   return out;
 }
 
+// Nulls of `member` (or of what it contains) among `count` slots from `start`.
+int64_t NullsWithin(const arrow::ArrayData& member, int64_t start, int64_t count) {
+  int64_t nulls = CountNulls({&member, start, count});
+  if (member.type->id() == arrow::Type::FIXED_SIZE_LIST) {
+    const int64_t size =
+        static_cast<const arrow::FixedSizeListType&>(*member.type).list_size();
+    const arrow::ArrayData& items = *member.child_data[0];
+    nulls += NullsWithin(items, items.offset + start * size, count * size);
+  }
+  return nulls;
+}
+
 }  // namespace
+
+Status CheckPackable(std::span<const Segment> segments) {
+  for (const Segment& s : segments) {
+    for (int m = 0; m < s.data->type->num_fields(); ++m) {
+      const arrow::ArrayData& member = *s.data->child_data[static_cast<size_t>(m)];
+      const int64_t start = member.offset + s.start;
+      if (NullsWithin(member, start, s.length) == 0) continue;
+      for (int64_t i = 0; i < s.length; ++i) {
+        if (!IsNull(s, i) && NullsWithin(member, start + i, 1) > 0) {
+          return InvalidInput("member '", s.data->type->field(m)->name(),
+                              "' holds nulls, which packed structs cannot store");
+        }
+      }
+    }
+  }
+  return Status::OK();
+}
 
 Result<PackedRows> PackRows(std::span<const Segment> segments,
                             std::span<const EncodeOptions> member_options,

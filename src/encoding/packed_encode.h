@@ -21,7 +21,12 @@ struct PackedRows {
   lance::encodings21::CompressiveEncoding encoding;
 };
 
-// `segments` hold structs; `member_options` has one entry per member.
+// InvalidInput when a valid struct has a null member, or a null inside of a vector
+// member: packed rows have no place for it.
+Status CheckPackable(std::span<const Segment> segments);
+
+// `segments` hold structs that passed CheckPackable; `member_options` has one entry per
+// member.
 Result<PackedRows> PackRows(std::span<const Segment> segments,
                             std::span<const EncodeOptions> member_options,
                             const EncodeOptions& options);

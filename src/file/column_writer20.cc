@@ -9,6 +9,7 @@
 #include "encoding/encode20.h"
 #include "encoding/encode_options.h"
 #include "encoding/levels_build.h"
+#include "encoding/packed_encode.h"
 #include "encoding/values.h"
 #include "file/column_buffer.h"
 #include "file/column_path.h"
@@ -123,6 +124,13 @@ class ColumnWriter20 : public ColumnWriter {
     return Status::OK();
   }
 
+  Status StructNulls(int64_t count) const {
+    return InvalidInput(
+        "The struct field `", path_.name(), "` contains ", count,
+        " null value(s), but Lance file version 2.0 does not encode struct "
+        "validity; use file version 2.1 or later");
+  }
+
   // Rows per page so that no page is larger than the limit.
   int64_t RowsPerPage(int64_t rows, int64_t bytes) const {
     const int64_t pages =
@@ -146,11 +154,7 @@ class StructColumn20 : public ColumnWriter20 {
     std::shared_ptr<arrow::ArrayData> owner;
     int64_t nulls = 0;
     for (const Segment& s : RowsOf(data.Copy(), &owner)) nulls += CountNulls(s);
-    if (nulls == 0) return Status::OK();
-    return InvalidInput(
-        "The struct field `", path_.name(), "` contains ", nulls,
-        " null value(s), but Lance file version 2.0 does not encode struct "
-        "validity; use file version 2.1 or later");
+    return nulls == 0 ? Status::OK() : StructNulls(nulls);
   }
 
   Status Add(const std::shared_ptr<arrow::ArrayData>& data, int64_t) override {
@@ -231,12 +235,11 @@ class LeafColumn20 : public ColumnWriter20 {
     if (!path_.leaf().is_packed_struct()) return Status::OK();
     std::shared_ptr<arrow::ArrayData> owner;
     int64_t nulls = 0;
-    for (const Segment& s : RowsOf(data.Copy(), &owner)) nulls += CountNulls(s);
-    if (nulls == 0) return Status::OK();
-    return InvalidInput(
-        "The struct field `", path_.name(), "` contains ", nulls,
-        " null value(s), but Lance file version 2.0 does not encode struct "
-        "validity; use file version 2.1 or later");
+    const std::vector<Segment> rows = RowsOf(data.Copy(), &owner);
+    for (const Segment& s : rows) nulls += CountNulls(s);
+    if (nulls > 0) return StructNulls(nulls);
+    const Status status = encoding::CheckPackable(rows);
+    return status.ok() ? status : WithContext(status, "column '" + path_.name() + "'");
   }
 
   Status Add(const std::shared_ptr<arrow::ArrayData>& data,

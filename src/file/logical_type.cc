@@ -229,6 +229,8 @@ Result<std::string> LogicalTypeOf(const arrow::DataType& type) {
         break;
       }
       GLAIVE_ASSIGN_OR_RETURN(auto value, LogicalTypeOf(*t.value_type()));
+      // Names with parameters cannot be told apart inside a dictionary's own.
+      if (value.find(':') != std::string::npos) break;
       GLAIVE_ASSIGN_OR_RETURN(auto index, LogicalTypeOf(*t.index_type()));
       return "dict:" + value + ":" + index + ":false";
     }

@@ -6,6 +6,7 @@
 #include <arrow/type_traits.h>
 
 #include "encoding/encode_options.h"
+#include "encoding/packed_encode.h"
 #include "encoding/page_encode.h"
 #include "file/blob_pages.h"
 #include "file/column_buffer.h"
@@ -126,6 +127,13 @@ class StructuralColumnWriter : public ColumnWriter {
         data.GetNullCount() > 0) {
       return NotSupported("column '", path_.name(),
                           "': nulls in a struct without members cannot be stored");
+    }
+    if (leaf.is_packed_struct()) {
+      const auto pruned = path_.Prune(data.Copy());
+      const auto rows =
+          encoding::BuildLevels(std::span(&pruned, 1), path_.nodes()).values;
+      const Status status = encoding::CheckPackable(rows);
+      if (!status.ok()) return WithContext(status, "column '" + path_.name() + "'");
     }
     return Status::OK();
   }
