@@ -15,6 +15,8 @@ constexpr Command kCommands[] = {
      glaive::tools::RunDump},
     {"cat", "FILE OUT.arrow [--batch ROWS] [--take ROW,ROW,...] [--columns A,B]", "",
      glaive::tools::RunCat},
+    {"encode", "IN.arrow OUT.lance [--version V] [--page-bytes N] [--batch-rows N]", "",
+     glaive::tools::RunEncode},
 };
 
 int Usage(std::ostream& out, int code) {
