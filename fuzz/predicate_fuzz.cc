@@ -1,12 +1,12 @@
 // Any text as a predicate: parsed, bound to a schema and evaluated over a small batch.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
 #include <arrow/array.h>
 #include <arrow/json/from_string.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
-
-#include <cstdint>
-#include <cstdlib>
-#include <string_view>
 
 #include "expr/predicate.h"
 

@@ -1,12 +1,12 @@
 // Exact search against distances computed one by one in double precision.
 #include "exec/nearest.h"
 
-#include <arrow/util/float16.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
+
+#include <arrow/util/float16.h>
 
 #include "exec/test_table.h"
 
@@ -48,8 +48,9 @@ struct Expected {
   int64_t id;
 };
 
-std::vector<Expected> Model(const TestTable& table, Metric metric, const std::vector<float>& query,
-                            const std::function<bool(const ModelRow&)>& filter = nullptr) {
+std::vector<Expected> Model(
+    const TestTable& table, Metric metric, const std::vector<float>& query,
+    const std::function<bool(const ModelRow&)>& filter = nullptr) {
   std::vector<Expected> all;
   for (const ModelRow& row : table.rows) {
     if (!row.vector || (filter && !filter(row))) continue;
@@ -75,8 +76,8 @@ std::vector<float> Floats(const arrow::Table& table, const std::string& column) 
 }
 
 // `ranked` is the model's full ranking; rows [offset, offset + k) are wanted.
-void CheckRanking(const arrow::Table& result, std::vector<Expected> ranked, int64_t offset, int64_t k,
-                  bool exact_order) {
+void CheckRanking(const arrow::Table& result, std::vector<Expected> ranked,
+                  int64_t offset, int64_t k, bool exact_order) {
   ASSERT_OK(result.ValidateFull());
   const auto begin = std::min(ranked.size(), static_cast<size_t>(offset));
   const auto count = std::min(ranked.size() - begin, static_cast<size_t>(k));
@@ -85,13 +86,16 @@ void CheckRanking(const arrow::Table& result, std::vector<Expected> ranked, int6
   ASSERT_EQ(ids.size(), count);
   for (size_t i = 0; i < count; ++i) {
     ASSERT_NEAR(distances[i], ranked[begin + i].distance, 1e-5) << i;
-    if (exact_order) ASSERT_EQ(ids[i], ranked[begin + i].id) << i;
+    if (exact_order) {
+      ASSERT_EQ(ids[i], ranked[begin + i].id) << i;
+    }
   }
 }
 
 std::vector<float> RandomQuery(std::mt19937_64* random) {
   std::vector<float> query;
-  for (int d = 0; d < kDim; ++d) query.push_back(static_cast<float>((*random)() % 5) - 2.5F);
+  for (int d = 0; d < kDim; ++d)
+    query.push_back(static_cast<float>((*random)() % 5) - 2.5F);
   return query;
 }
 
@@ -104,8 +108,8 @@ TEST(Nearest, RandomTables) {
       for (double share : {0.0, 0.3}) {
         const TestTable table = MakeTestTable(seed, {2500, 1, 300}, 700, share, stable);
         for (Metric metric : {Metric::kL2, Metric::kDot, Metric::kCosine}) {
-          for (const auto& [k, offset] :
-               std::vector<std::pair<int64_t, int64_t>>{{1, 0}, {10, 0}, {7, 5}, {100000, 0}, {10, 100000}}) {
+          for (const auto& [k, offset] : std::vector<std::pair<int64_t, int64_t>>{
+                   {1, 0}, {10, 0}, {7, 5}, {100000, 0}, {10, 100000}}) {
             const auto query = RandomQuery(&random);
             NearestOptions options;
             options.column = "vector";
@@ -115,7 +119,8 @@ TEST(Nearest, RandomTables) {
             options.offset = offset;
             ASSERT_OK_AND_ASSIGN(auto result, Nearest(table.dataset, options));
             // l2 and dot of these values are exact in float.
-            CheckRanking(*result, Model(table, metric, query), offset, k, metric != Metric::kCosine);
+            CheckRanking(*result, Model(table, metric, query), offset, k,
+                         metric != Metric::kCosine);
           }
         }
       }
@@ -178,11 +183,18 @@ TEST(Nearest, DistanceRange) {
   const auto ranked = Model(table, Metric::kL2, query);
   const auto low = static_cast<float>(ranked[ranked.size() / 4].distance);
   const auto high = static_cast<float>(ranked[ranked.size() / 2].distance);
-  for (const auto& [lower, upper] : std::vector<std::pair<std::optional<float>, std::optional<float>>>{
-           {low, high}, {low, std::nullopt}, {std::nullopt, high}, {high, low}, {low, low}, {0.0F, 0.0F}}) {
+  for (const auto& [lower, upper] :
+       std::vector<std::pair<std::optional<float>, std::optional<float>>>{
+           {low, high},
+           {low, std::nullopt},
+           {std::nullopt, high},
+           {high, low},
+           {low, low},
+           {0.0F, 0.0F}}) {
     std::vector<Expected> within;
     for (const Expected& hit : ranked) {
-      if ((!lower || hit.distance >= *lower) && (!upper || hit.distance < *upper)) within.push_back(hit);
+      if ((!lower || hit.distance >= *lower) && (!upper || hit.distance < *upper))
+        within.push_back(hit);
     }
     NearestOptions options;
     options.queries = QueryArray({query});
@@ -204,7 +216,7 @@ TEST(Nearest, ManyQueries) {
     options.queries = QueryArray(queries);
     options.k = 5;
     options.offset = 1;
-    options.select.columns = {{"id", "id"}};
+    options.select.columns = ColumnList{{"id", "id"}};
     options.select.with_row_id = true;
     ASSERT_OK_AND_ASSIGN(auto result, Nearest(table.dataset, options));
     EXPECT_EQ(result->schema()->field_names(),
@@ -214,7 +226,8 @@ TEST(Nearest, ManyQueries) {
       const auto part = result->Slice(static_cast<int64_t>(q) * 5, 5);
       CheckRanking(*part, Model(table, Metric::kL2, queries[q]), 1, 5, true);
       for (int64_t i = 0; i < 5; ++i) {
-        EXPECT_EQ(ValueAt<arrow::Int32Array>(*part, "query_index", i), static_cast<int32_t>(q));
+        EXPECT_EQ(ValueAt<arrow::Int32Array>(*part, "query_index", i),
+                  static_cast<int32_t>(q));
       }
     }
   }
@@ -225,12 +238,15 @@ TEST(Nearest, SelectionsAndEmptyResults) {
   NearestOptions options;
   options.queries = QueryArray({std::vector<float>(kDim, 0)});
   ASSERT_OK_AND_ASSIGN(auto whole, Nearest(table.dataset, options));
-  EXPECT_EQ(whole->schema()->field_names(),
-            (std::vector<std::string>{"id", "bucket", "text", "st", "vector", "_distance"}));
+  EXPECT_EQ(
+      whole->schema()->field_names(),
+      (std::vector<std::string>{"id", "bucket", "text", "st", "vector", "_distance"}));
   EXPECT_EQ(whole->num_rows(), 10);
-  options.select.columns = {{"_distance", "_distance"}, {"twice", "id * 2"}, {"far", "_distance * 2"}};
+  options.select.columns = ColumnList{
+      {"_distance", "_distance"}, {"twice", "id * 2"}, {"far", "_distance * 2"}};
   ASSERT_OK_AND_ASSIGN(auto chosen, Nearest(table.dataset, options));
-  EXPECT_EQ(chosen->schema()->field_names(), (std::vector<std::string>{"_distance", "twice", "far"}));
+  EXPECT_EQ(chosen->schema()->field_names(),
+            (std::vector<std::string>{"_distance", "twice", "far"}));
   const auto near = Floats(*chosen, "_distance");
   const auto far = Floats(*chosen, "far");
   for (size_t i = 0; i < near.size(); ++i) EXPECT_EQ(far[i], near[i] * 2);
@@ -243,9 +259,11 @@ TEST(Nearest, SelectionsAndEmptyResults) {
 // One column per element type; integers that every type holds exactly.
 template <typename Builder, typename Convert>
 std::shared_ptr<arrow::Array> VectorsAs(const std::vector<std::vector<int>>& rows,
-                                        std::shared_ptr<arrow::DataType> type, Convert convert) {
+                                        std::shared_ptr<arrow::DataType> type,
+                                        Convert convert) {
   auto values = std::make_shared<Builder>(type, arrow::default_memory_pool());
-  arrow::FixedSizeListBuilder lists(arrow::default_memory_pool(), values, static_cast<int32_t>(rows[0].size()));
+  arrow::FixedSizeListBuilder lists(arrow::default_memory_pool(), values,
+                                    static_cast<int32_t>(rows[0].size()));
   for (const auto& row : rows) {
     EXPECT_OK(lists.Append());
     for (int value : row) EXPECT_OK(values->Append(convert(value)));
@@ -263,9 +281,10 @@ TEST(Nearest, ElementTypes) {
   for (int d = 0; d < 9; ++d) query.push_back(static_cast<float>(random() % 100));
   const auto plain = [](int v) { return v; };
   const std::vector<std::pair<std::string, std::shared_ptr<arrow::Array>>> columns = {
-      {"f16", VectorsAs<arrow::HalfFloatBuilder>(
-                  rows, arrow::float16(),
-                  [](int v) { return arrow::util::Float16(static_cast<float>(v)).bits(); })},
+      {"f16",
+       VectorsAs<arrow::HalfFloatBuilder>(
+           rows, arrow::float16(),
+           [](int v) { return arrow::util::Float16(static_cast<float>(v)).bits(); })},
       {"f32", VectorsAs<arrow::FloatBuilder>(rows, arrow::float32(), plain)},
       {"f64", VectorsAs<arrow::DoubleBuilder>(rows, arrow::float64(), plain)},
       {"u8", VectorsAs<arrow::UInt8Builder>(rows, arrow::uint8(), plain)},
@@ -277,7 +296,8 @@ TEST(Nearest, ElementTypes) {
     arrays.push_back(array);
   }
   const auto schema = arrow::schema(fields);
-  auto reader = arrow::RecordBatchReader::Make({arrow::RecordBatch::Make(schema, 300, arrays)}, schema)
+  auto reader = arrow::RecordBatchReader::Make(
+                    {arrow::RecordBatch::Make(schema, 300, arrays)}, schema)
                     .ValueOrDie();
   const table::TableEnv env{MakeTestRuntime(), io::MakeMemoryStore()};
   ASSERT_OK_AND_ASSIGN(auto dataset, table::Dataset::Write(env, *reader, {}));
@@ -306,13 +326,16 @@ TEST(Nearest, ElementTypes) {
         double expected = 0;
         if (metric == Metric::kHamming) {
           for (size_t d = 0; d < 9; ++d) {
-            expected += __builtin_popcount(static_cast<unsigned>(row[d]) ^ static_cast<unsigned>(query[d]));
+            expected += __builtin_popcount(static_cast<unsigned>(row[d]) ^
+                                           static_cast<unsigned>(query[d]));
           }
         } else {
           expected = Distance(metric, query, std::vector<float>(row.begin(), row.end()));
         }
         EXPECT_NEAR(distances[i], expected, std::abs(expected) * 1e-5 + 1e-5);
-        if (i > 0 && distances[i] == distances[i - 1]) EXPECT_LT(ids[i - 1], ids[i]);
+        if (i > 0 && distances[i] == distances[i - 1]) {
+          EXPECT_LT(ids[i - 1], ids[i]);
+        }
       }
     }
   }
@@ -327,7 +350,8 @@ TEST(Nearest, ElementTypes) {
 TEST(Nearest, Multivectors) {
   // As lancedb 0.40.0 answers; the last two rows never appear.
   auto values = std::make_shared<arrow::FloatBuilder>();
-  auto vectors = std::make_shared<arrow::FixedSizeListBuilder>(arrow::default_memory_pool(), values, 2);
+  auto vectors = std::make_shared<arrow::FixedSizeListBuilder>(
+      arrow::default_memory_pool(), values, 2);
   arrow::ListBuilder lists(arrow::default_memory_pool(), vectors);
   const auto append = [&](const std::vector<std::vector<float>>& row) {
     EXPECT_OK(lists.Append());
@@ -342,8 +366,9 @@ TEST(Nearest, Multivectors) {
   append({});
   const auto array = lists.Finish().ValueOrDie();
   const auto schema = arrow::schema({arrow::field("mv", array->type())});
-  auto reader =
-      arrow::RecordBatchReader::Make({arrow::RecordBatch::Make(schema, 4, {array})}, schema).ValueOrDie();
+  auto reader = arrow::RecordBatchReader::Make(
+                    {arrow::RecordBatch::Make(schema, 4, {array})}, schema)
+                    .ValueOrDie();
   const table::TableEnv env{MakeTestRuntime(), io::MakeMemoryStore()};
   ASSERT_OK_AND_ASSIGN(auto dataset, table::Dataset::Write(env, *reader, {}));
   struct Case {
@@ -369,7 +394,8 @@ TEST(Nearest, Multivectors) {
     EXPECT_EQ(UInts(*result, "_rowid"), c.ids);
     const auto distances = Floats(*result, "_distance");
     ASSERT_EQ(distances.size(), c.distances.size());
-    for (size_t i = 0; i < distances.size(); ++i) EXPECT_NEAR(distances[i], c.distances[i], 1e-6);
+    for (size_t i = 0; i < distances.size(); ++i)
+      EXPECT_NEAR(distances[i], c.distances[i], 1e-6);
   }
 }
 
@@ -411,7 +437,9 @@ TEST(Nearest, RefusesBadInput) {
            },
            [](auto* o) { o->multivector = true; },
            [](auto* o) { o->filter = "nope"; },
-           [](auto* o) { o->select.columns = {{"x", "nope"}}; },
+           [](auto* o) {
+             o->select.columns = ColumnList{{"x", "nope"}};
+           },
            [](auto* o) {
              arrow::StringBuilder text;
              EXPECT_OK(text.Append("x"));
@@ -433,8 +461,9 @@ TEST(Nearest, InfersTheColumn) {
   const auto schema = [](const arrow::FieldVector& fields) {
     return file::Schema::FromArrow(*arrow::schema(fields)).ValueOrDie();
   };
-  const auto one = schema({arrow::field("a", arrow::int64()),
-                           arrow::field("s", arrow::struct_({arrow::field("v", fsl(3))}))});
+  const auto one =
+      schema({arrow::field("a", arrow::int64()),
+              arrow::field("s", arrow::struct_({arrow::field("v", fsl(3))}))});
   EXPECT_EQ(InferVectorColumn(one, 3).ValueOrDie(), "s.v");
   EXPECT_EQ(InferVectorColumn(one, std::nullopt).ValueOrDie(), "s.v");
   const auto two = schema({arrow::field("u", fsl(2)), arrow::field("v", fsl(3))});
@@ -442,9 +471,12 @@ TEST(Nearest, InfersTheColumn) {
   const Status several = InferVectorColumn(two, std::nullopt).status();
   EXPECT_ERROR_KIND(several, ErrorKind::kInvalidInput);
   EXPECT_NE(several.message().find("u, v"), std::string::npos);
-  EXPECT_ERROR_KIND(InferVectorColumn(schema({arrow::field("a", arrow::int64())}), 2).status(),
-                    ErrorKind::kInvalidInput);
-  EXPECT_EQ(InferVectorColumn(schema({arrow::field("m", arrow::list(fsl(4)))}), 4).ValueOrDie(), "m");
+  EXPECT_ERROR_KIND(
+      InferVectorColumn(schema({arrow::field("a", arrow::int64())}), 2).status(),
+      ErrorKind::kInvalidInput);
+  EXPECT_EQ(
+      InferVectorColumn(schema({arrow::field("m", arrow::list(fsl(4)))}), 4).ValueOrDie(),
+      "m");
 }
 
 TEST(Nearest, Explain) {
@@ -452,7 +484,8 @@ TEST(Nearest, Explain) {
   NearestOptions options;
   options.filter = "id = 1";
   const std::string text = ExplainNearest(*table.dataset, options);
-  for (const char* token : {"KNNVectorDistance: metric=l2", "full_filter=id = Int64(1)", "LanceRead"}) {
+  for (const char* token :
+       {"KNNVectorDistance: metric=l2", "full_filter=id = Int64(1)", "LanceRead"}) {
     EXPECT_NE(text.find(token), std::string::npos) << text;
   }
 }

@@ -1,10 +1,10 @@
 // Scans, counts and deletes against the rows of a model.
 #include "exec/scan.h"
 
-#include <arrow/compute/api.h>
-
 #include <algorithm>
 #include <thread>
+
+#include <arrow/compute/api.h>
 
 #include "exec/test_table.h"
 #include "runtime/cancel.h"
@@ -21,23 +21,36 @@ const Filter kFilters[] = {
     {"", [](const TestTable&, const ModelRow&, int64_t) { return true; }},
     {"true", [](const TestTable&, const ModelRow&, int64_t) { return true; }},
     {"false", [](const TestTable&, const ModelRow&, int64_t) { return false; }},
-    {"bucket = 7", [](const TestTable&, const ModelRow& r, int64_t) { return r.bucket == 7; }},
-    {"bucket < 45", [](const TestTable&, const ModelRow& r, int64_t) { return r.bucket && *r.bucket < 45; }},
-    {"bucket IS NULL", [](const TestTable&, const ModelRow& r, int64_t) { return !r.bucket; }},
-    {"NOT (bucket >= 10)", [](const TestTable&, const ModelRow& r, int64_t) { return r.bucket && *r.bucket < 10; }},
+    {"bucket = 7",
+     [](const TestTable&, const ModelRow& r, int64_t) { return r.bucket == 7; }},
+    {"bucket < 45", [](const TestTable&, const ModelRow& r,
+                       int64_t) { return r.bucket && *r.bucket < 45; }},
+    {"bucket IS NULL",
+     [](const TestTable&, const ModelRow& r, int64_t) { return !r.bucket; }},
+    {"NOT (bucket >= 10)", [](const TestTable&, const ModelRow& r,
+                              int64_t) { return r.bucket && *r.bucket < 10; }},
     {"id % 100 = 3 OR text = 'row 5'",
-     [](const TestTable&, const ModelRow& r, int64_t) { return r.id % 100 == 3 || r.text == "row 5"; }},
+     [](const TestTable&, const ModelRow& r, int64_t) {
+       return r.id % 100 == 3 || r.text == "row 5";
+     }},
     {"st.twice > 100 AND vector IS NOT NULL",
-     [](const TestTable&, const ModelRow& r, int64_t) { return r.id * 2 > 100 && r.vector; }},
-    {"_rowid < 4294967300",
-     [](const TestTable& t, const ModelRow& r, int64_t) { return t.RowId(r) < 4294967300; }},
+     [](const TestTable&, const ModelRow& r, int64_t) {
+       return r.id * 2 > 100 && r.vector;
+     }},
+    {"_rowid < 4294967300", [](const TestTable& t, const ModelRow& r,
+                               int64_t) { return t.RowId(r) < 4294967300; }},
     {"_rowaddr >= 4294967296",
-     [](const TestTable&, const ModelRow& r, int64_t) { return TestTable::Address(r) >= 4294967296; }},
+     [](const TestTable&, const ModelRow& r, int64_t) {
+       return TestTable::Address(r) >= 4294967296;
+     }},
     {"_rowoffset IN (0, 17, 100000) AND id >= 0",
-     [](const TestTable&, const ModelRow&, int64_t o) { return o == 0 || o == 17 || o == 100000; }},
+     [](const TestTable&, const ModelRow&, int64_t o) {
+       return o == 0 || o == 17 || o == 100000;
+     }},
 };
 
-std::vector<int64_t> Expected(const TestTable& table, const Filter& filter, int64_t offset = 0,
+std::vector<int64_t> Expected(const TestTable& table, const Filter& filter,
+                              int64_t offset = 0,
                               std::optional<int64_t> limit = std::nullopt) {
   std::vector<int64_t> ids;
   int64_t ordinal = 0;
@@ -45,8 +58,10 @@ std::vector<int64_t> Expected(const TestTable& table, const Filter& filter, int6
     if (filter.test(table, row, ordinal++)) ids.push_back(row.id);
   }
   const auto begin = std::min(ids.size(), static_cast<size_t>(offset));
-  const auto count = std::min(ids.size() - begin, static_cast<size_t>(limit.value_or(INT64_MAX)));
-  return {ids.begin() + static_cast<int64_t>(begin), ids.begin() + static_cast<int64_t>(begin + count)};
+  const auto count =
+      std::min(ids.size() - begin, static_cast<size_t>(limit.value_or(INT64_MAX)));
+  return {ids.begin() + static_cast<int64_t>(begin),
+          ids.begin() + static_cast<int64_t>(begin + count)};
 }
 
 void CheckTable(const TestTable& table) {
@@ -54,8 +69,14 @@ void CheckTable(const TestTable& table) {
     SCOPED_TRACE(filter.sql);
     ASSERT_OK_AND_ASSIGN(const int64_t count, CountRows(*table.dataset, filter.sql));
     EXPECT_EQ(count, static_cast<int64_t>(Expected(table, filter).size()));
-    for (const auto& [offset, limit] : std::vector<std::pair<int64_t, std::optional<int64_t>>>{
-             {0, std::nullopt}, {0, 0}, {0, 1}, {5, 10}, {3, std::nullopt}, {0, 100}, {1000000, 5}}) {
+    for (const auto& [offset, limit] :
+         std::vector<std::pair<int64_t, std::optional<int64_t>>>{{0, std::nullopt},
+                                                                 {0, 0},
+                                                                 {0, 1},
+                                                                 {5, 10},
+                                                                 {3, std::nullopt},
+                                                                 {0, 100},
+                                                                 {1000000, 5}}) {
       ScanOptions options;
       options.filter = filter.sql;
       options.offset = offset;
@@ -73,7 +94,8 @@ void CheckTable(const TestTable& table) {
         EXPECT_GT(batch->num_rows(), 0);
         batches.push_back(std::move(batch));
       }
-      ASSERT_OK_AND_ASSIGN(auto streamed, arrow::Table::FromRecordBatches(reader->schema(), batches));
+      ASSERT_OK_AND_ASSIGN(auto streamed,
+                           arrow::Table::FromRecordBatches(reader->schema(), batches));
       EXPECT_TRUE(streamed->Equals(*whole)) << filter.sql;
     }
   }
@@ -90,7 +112,9 @@ void CheckValues(const TestTable& table, const arrow::Table& result) {
     const auto n = static_cast<int64_t>(i);
     ASSERT_OK_AND_ASSIGN(auto bucket, result.GetColumnByName("bucket")->GetScalar(n));
     ASSERT_EQ(bucket->is_valid, row.bucket.has_value());
-    if (row.bucket) ASSERT_EQ(ValueAt<arrow::Int32Array>(result, "bucket", n), *row.bucket);
+    if (row.bucket) {
+      ASSERT_EQ(ValueAt<arrow::Int32Array>(result, "bucket", n), *row.bucket);
+    }
     ASSERT_OK_AND_ASSIGN(auto text, result.GetColumnByName("text")->GetScalar(n));
     ASSERT_EQ(text->ToString(), row.text);
     ASSERT_OK_AND_ASSIGN(auto vector, result.GetColumnByName("vector")->GetScalar(n));
@@ -98,7 +122,9 @@ void CheckValues(const TestTable& table, const arrow::Table& result) {
     if (row.vector) {
       const auto& values = static_cast<const arrow::FloatArray&>(
           *static_cast<const arrow::BaseListScalar&>(*vector).value);
-      for (int d = 0; d < kDim; ++d) ASSERT_EQ(values.Value(d), (*row.vector)[static_cast<size_t>(d)]);
+      for (int d = 0; d < kDim; ++d) {
+        ASSERT_EQ(values.Value(d), (*row.vector)[static_cast<size_t>(d)]);
+      }
     }
   }
 }
@@ -131,27 +157,29 @@ TEST(Scan, EmptyTable) {
   TestTable table;
   table.env.runtime = MakeTestRuntime();
   table.env.store = io::MakeMemoryStore();
-  ASSERT_OK_AND_ASSIGN(table.dataset, table::Dataset::WriteEmpty(table.env, *TestSchema(), {}));
+  ASSERT_OK_AND_ASSIGN(table.dataset,
+                       table::Dataset::WriteEmpty(table.env, *TestSchema(), {}));
   CheckTable(table);
 }
 
 TEST(Scan, Selections) {
   const TestTable table = MakeTestTable(9, {50, 20}, 30, 0.2);
   ScanOptions options;
-  options.select.columns = {{"x", "id"},
-                            {"st.twice", "st.twice"},
-                            {"sum", "id + st.twice"},
-                            {"address", "_rowaddr"},
-                            {"_rowoffset", "_rowoffset"},
-                            {"next", "_rowid + 1"},
-                            {"st", "st"}};
+  options.select.columns = ColumnList{{"x", "id"},
+                                      {"st.twice", "st.twice"},
+                                      {"sum", "id + st.twice"},
+                                      {"address", "_rowaddr"},
+                                      {"_rowoffset", "_rowoffset"},
+                                      {"next", "_rowid + 1"},
+                                      {"st", "st"}};
   options.select.with_row_id = true;
   ASSERT_OK_AND_ASSIGN(auto result, ScanToTable(table.dataset, options));
   ASSERT_OK(result->ValidateFull());
   ASSERT_OK_AND_ASSIGN(auto schema, OutputSchema(*table.dataset, options.select));
   EXPECT_TRUE(result->schema()->Equals(*schema));
   EXPECT_EQ(schema->field_names(),
-            (std::vector<std::string>{"x", "st.twice", "sum", "address", "_rowoffset", "next", "st", "_rowid"}));
+            (std::vector<std::string>{"x", "st.twice", "sum", "address", "_rowoffset",
+                                      "next", "st", "_rowid"}));
   EXPECT_TRUE(schema->field(1)->type()->Equals(*arrow::int64()));
   ASSERT_EQ(result->num_rows(), static_cast<int64_t>(table.rows.size()));
   const auto x = Ids(*result, "x");
@@ -176,7 +204,8 @@ TEST(Scan, Selections) {
   EXPECT_EQ(UInts(*result, "_rowid"), row_id);
   options.filter = "bucket = 7";
   ASSERT_OK_AND_ASSIGN(result, ScanToTable(table.dataset, options));
-  EXPECT_EQ(result->num_rows(), static_cast<int64_t>(Expected(table, kFilters[3]).size()));
+  EXPECT_EQ(result->num_rows(),
+            static_cast<int64_t>(Expected(table, kFilters[3]).size()));
 }
 
 TEST(Scan, StableRowIdsAreReturned) {
@@ -206,7 +235,8 @@ TEST(Scan, ChosenFragments) {
   }
   EXPECT_EQ(Ids(*result), expected);
   options.fragment_ids = {9};
-  EXPECT_ERROR_KIND(ScanToTable(table.dataset, options).status(), ErrorKind::kInvalidInput);
+  EXPECT_ERROR_KIND(ScanToTable(table.dataset, options).status(),
+                    ErrorKind::kInvalidInput);
 }
 
 TEST(Scan, BatchesAreBoundedByBytes) {
@@ -235,11 +265,19 @@ TEST(Scan, RefusesBadInput) {
   EXPECT_ERROR_KIND(scan([](auto* o) { o->limit = -1; }), ErrorKind::kInvalidInput);
   EXPECT_ERROR_KIND(scan([](auto* o) { o->offset = -1; }), ErrorKind::kInvalidInput);
   EXPECT_ERROR_KIND(scan([](auto* o) { o->batch_rows = 0; }), ErrorKind::kInvalidInput);
-  EXPECT_ERROR_KIND(scan([](auto* o) { o->filter = "nope = 1"; }), ErrorKind::kInvalidInput);
-  EXPECT_ERROR_KIND(scan([](auto* o) { o->select.columns = {{"a", "nope"}}; }), ErrorKind::kInvalidInput);
-  EXPECT_ERROR_KIND(scan([](auto* o) { o->select.columns = {{"a", "id"}, {"a", "id"}}; }),
+  EXPECT_ERROR_KIND(scan([](auto* o) { o->filter = "nope = 1"; }),
                     ErrorKind::kInvalidInput);
-  EXPECT_ERROR_KIND(scan([](auto* o) { o->select.columns = {{"a", "_distance"}}; }),
+  EXPECT_ERROR_KIND(scan([](auto* o) {
+                      o->select.columns = ColumnList{{"a", "nope"}};
+                    }),
+                    ErrorKind::kInvalidInput);
+  EXPECT_ERROR_KIND(scan([](auto* o) {
+                      o->select.columns = ColumnList{{"a", "id"}, {"a", "id"}};
+                    }),
+                    ErrorKind::kInvalidInput);
+  EXPECT_ERROR_KIND(scan([](auto* o) {
+                      o->select.columns = ColumnList{{"a", "_distance"}};
+                    }),
                     ErrorKind::kInvalidInput);
   EXPECT_ERROR_KIND(CountRows(*table.dataset, "id >").status(), ErrorKind::kInvalidInput);
 }
@@ -255,14 +293,16 @@ TEST(Scan, StopsWhenCancelled) {
   cancel.Cancel();
   EXPECT_ERROR_KIND(reader->Next().status(), ErrorKind::kCancelled);
   EXPECT_ERROR_KIND(ScanToTable(table.dataset, options).status(), ErrorKind::kCancelled);
-  EXPECT_ERROR_KIND(CountRows(*table.dataset, "id > 1", &cancel).status(), ErrorKind::kCancelled);
+  EXPECT_ERROR_KIND(CountRows(*table.dataset, "id > 1", &cancel).status(),
+                    ErrorKind::kCancelled);
   CancelToken late(std::chrono::nanoseconds(0));
   options.cancel = &late;
   EXPECT_ERROR_KIND(ScanToTable(table.dataset, options).status(), ErrorKind::kTimeout);
 }
 
 TEST(Delete, FindsAndCommits) {
-  for (const char* sql : {"bucket = 7", "id % 3 = 0", "true", "false", "_rowoffset < 10", "bucket IS NULL"}) {
+  for (const char* sql : {"bucket = 7", "id % 3 = 0", "true", "false", "_rowoffset < 10",
+                          "bucket IS NULL"}) {
     SCOPED_TRACE(sql);
     for (double share : {0.0, 0.3}) {
       TestTable table = MakeTestTable(21, {200, 50}, 60, share);
@@ -275,7 +315,8 @@ TEST(Delete, FindsAndCommits) {
       EXPECT_EQ(result.dataset->version(), table.dataset->version() + 1);
       ASSERT_OK_AND_ASSIGN(auto left, ScanToTable(result.dataset, {}));
       EXPECT_EQ(Ids(*left), Ids(*expected));
-      EXPECT_EQ(result.dataset->count_rows(), static_cast<int64_t>(table.rows.size()) - matching);
+      EXPECT_EQ(result.dataset->count_rows(),
+                static_cast<int64_t>(table.rows.size()) - matching);
       // The old snapshot still has its rows.
       ASSERT_OK_AND_ASSIGN(auto old, ScanToTable(table.dataset, {}));
       EXPECT_EQ(old->num_rows(), static_cast<int64_t>(table.rows.size()));
@@ -295,7 +336,8 @@ TEST(Delete, ConcurrentDeletesOfOverlappingRows) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      auto result = Delete(table.dataset, "id % 2 = 0 AND id < " + std::to_string(100 * (t + 1)));
+      auto result =
+          Delete(table.dataset, "id % 2 = 0 AND id < " + std::to_string(100 * (t + 1)));
       statuses[static_cast<size_t>(t)] = result.status();
       if (result.ok()) deleted[static_cast<size_t>(t)] = result->num_deleted_rows;
     });
@@ -320,8 +362,8 @@ TEST(Explain, Tokens) {
   options.limit = 1;
   options.offset = 1;
   const std::string text = ExplainScan(*table.dataset, options);
-  for (const char* token : {"LanceRead", "full_filter=id = Int64(1)", "GlobalLimitExec: skip=1, fetch=1",
-                            "ProjectionExec"}) {
+  for (const char* token : {"LanceRead", "full_filter=id = Int64(1)",
+                            "GlobalLimitExec: skip=1, fetch=1", "ProjectionExec"}) {
     EXPECT_NE(text.find(token), std::string::npos) << text;
   }
 }

@@ -9,7 +9,8 @@
 namespace glaive::exec {
 namespace {
 
-void CheckRows(const TestTable& table, const std::vector<size_t>& wanted, const arrow::Table& result) {
+void CheckRows(const TestTable& table, const std::vector<size_t>& wanted,
+               const arrow::Table& result) {
   ASSERT_OK(result.ValidateFull());
   ASSERT_EQ(result.num_rows(), static_cast<int64_t>(wanted.size()));
   const auto ids = Ids(result);
@@ -26,7 +27,9 @@ void CheckRows(const TestTable& table, const std::vector<size_t>& wanted, const 
     if (row.vector) {
       const auto& values = static_cast<const arrow::FloatArray&>(
           *static_cast<const arrow::BaseListScalar&>(*vector).value);
-      for (int d = 0; d < kDim; ++d) ASSERT_EQ(values.Value(d), (*row.vector)[static_cast<size_t>(d)]);
+      for (int d = 0; d < kDim; ++d) {
+        ASSERT_EQ(values.Value(d), (*row.vector)[static_cast<size_t>(d)]);
+      }
     }
   }
 }
@@ -49,7 +52,8 @@ TEST(Take, OffsetsAndRowIdsInAnyOrder) {
             offsets.push_back(static_cast<int64_t>(wanted.back()));
             ids.push_back(table.RowId(table.rows[wanted.back()]));
           }
-          ASSERT_OK_AND_ASSIGN(auto by_offset, TakeOffsets(*table.dataset, offsets, select));
+          ASSERT_OK_AND_ASSIGN(auto by_offset,
+                               TakeOffsets(*table.dataset, offsets, select));
           CheckRows(table, wanted, *by_offset);
           ids.push_back(uint64_t{77} << 32);  // no such fragment
           ids.push_back(UINT64_MAX);
@@ -74,7 +78,7 @@ TEST(Take, DeletedRowsAreLeftOut) {
 TEST(Take, Expressions) {
   const TestTable table = MakeTestTable(4, {100}, 30, 0.1);
   Selection select;
-  select.columns = {{"a", "st.twice + 1"}, {"where", "_rowoffset"}};
+  select.columns = ColumnList{{"a", "st.twice + 1"}, {"where", "_rowoffset"}};
   const std::vector<int64_t> offsets = {70, 3, 3};
   ASSERT_OK_AND_ASSIGN(auto result, TakeOffsets(*table.dataset, offsets, select));
   EXPECT_EQ(result->schema()->field_names(), (std::vector<std::string>{"a", "where"}));
@@ -89,18 +93,20 @@ TEST(Take, OutOfRangeIsRefused) {
   const auto rows = static_cast<int64_t>(table.rows.size());
   for (int64_t bad : {int64_t{-1}, rows, INT64_MAX, INT64_MIN}) {
     const std::vector<int64_t> offsets = {0, bad};
-    EXPECT_ERROR_KIND(TakeOffsets(*table.dataset, offsets, {}).status(), ErrorKind::kInvalidInput);
+    EXPECT_ERROR_KIND(TakeOffsets(*table.dataset, offsets, {}).status(),
+                      ErrorKind::kInvalidInput);
   }
 }
 
-// Warm metadata: one read for the value of a fixed-width column, two for one of variable width.
+// Warm metadata: one read for the value of a fixed-width column, two for one of variable
+// width.
 TEST(Take, ReadsAsLittleAsPromised) {
   auto counters = std::make_shared<io::StoreCounters>();
   auto store = io::MakeCountingStore(io::MakeMemoryStore(), counters);
   const TestTable table = MakeTestTable(6, {2000}, 1000, 0, false, nullptr, store);
   const auto ranges = [&](const char* column) {
     Selection select;
-    select.columns = {{column, column}};
+    select.columns = ColumnList{{column, column}};
     const std::vector<int64_t> warm = {1};
     EXPECT_OK(TakeOffsets(*table.dataset, warm, select).status());
     counters->Reset();

@@ -1,11 +1,6 @@
-// A random table in memory and the same rows as plain C++ values, for the tests of this folder.
+// A random table in memory and the same rows as plain C++ values, for the tests of this
+// folder.
 #pragma once
-
-#include <arrow/array.h>
-#include <arrow/builder.h>
-#include <arrow/record_batch.h>
-#include <arrow/table.h>
-#include <arrow/type.h>
 
 #include <chrono>
 #include <iostream>
@@ -15,6 +10,12 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <arrow/array.h>
+#include <arrow/builder.h>
+#include <arrow/record_batch.h>
+#include <arrow/table.h>
+#include <arrow/type.h>
 
 #include "base/testing.h"
 #include "io/object_store.h"
@@ -46,7 +47,8 @@ struct TestTable {
     return stable_ids ? row.stable_id : Address(row);
   }
   static uint64_t Address(const ModelRow& row) {
-    return (static_cast<uint64_t>(row.fragment) << 32) | static_cast<uint64_t>(row.offset);
+    return (static_cast<uint64_t>(row.fragment) << 32) |
+           static_cast<uint64_t>(row.offset);
   }
 };
 
@@ -71,7 +73,8 @@ inline std::shared_ptr<arrow::RecordBatch> ToBatch(const std::vector<ModelRow>& 
   arrow::Int32Builder bucket;
   arrow::StringBuilder text;
   auto twice = std::make_shared<arrow::Int64Builder>();
-  arrow::StructBuilder st(TestSchema()->field(3)->type(), arrow::default_memory_pool(), {twice});
+  arrow::StructBuilder st(TestSchema()->field(3)->type(), arrow::default_memory_pool(),
+                          {twice});
   auto values = std::make_shared<arrow::FloatBuilder>();
   arrow::FixedSizeListBuilder vector(arrow::default_memory_pool(), values,
                                      TestSchema()->field(4)->type());
@@ -94,13 +97,16 @@ inline std::shared_ptr<arrow::RecordBatch> ToBatch(const std::vector<ModelRow>& 
        st.Finish().ValueOrDie(), vector.Finish().ValueOrDie()});
 }
 
-// Appends of the given sizes, each cut into fragments of `per_file` rows; then some rows deleted.
-inline TestTable MakeTestTable(uint64_t seed, const std::vector<int>& appends, int per_file,
-                               double delete_share, bool stable_ids = false,
+// Appends of the given sizes, each cut into fragments of `per_file` rows; then some rows
+// deleted.
+inline TestTable MakeTestTable(uint64_t seed, const std::vector<int>& appends,
+                               int per_file, double delete_share, bool stable_ids = false,
                                std::shared_ptr<Runtime> runtime = nullptr,
                                std::shared_ptr<io::ObjectStore> store = nullptr) {
   std::mt19937_64 random(seed);
-  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)); };
+  const auto below = [&](int n) {
+    return static_cast<int>(random() % static_cast<uint64_t>(n));
+  };
   TestTable result;
   result.stable_ids = stable_ids;
   result.env.runtime = runtime != nullptr ? runtime : MakeTestRuntime();
@@ -119,7 +125,8 @@ inline TestTable MakeTestTable(uint64_t seed, const std::vector<int>& appends, i
       if (below(8) != 0) {
         row.vector.emplace();
         // Few different values, so that equal distances are common.
-        for (int d = 0; d < kDim; ++d) row.vector->push_back(static_cast<float>(below(3)) - 1);
+        for (int d = 0; d < kDim; ++d)
+          row.vector->push_back(static_cast<float>(below(3)) - 1);
       }
       row.fragment = next_fragment + static_cast<int64_t>(i) / per_file;
       row.offset = static_cast<int64_t>(i) % per_file;
@@ -129,7 +136,8 @@ inline TestTable MakeTestTable(uint64_t seed, const std::vector<int>& appends, i
     options.mode = a == 0 ? table::WriteMode::kCreate : table::WriteMode::kAppend;
     options.max_rows_per_file = per_file;
     options.stable_row_ids = stable_ids;
-    auto reader = arrow::RecordBatchReader::Make({ToBatch(rows)}, TestSchema()).ValueOrDie();
+    auto reader =
+        arrow::RecordBatchReader::Make({ToBatch(rows)}, TestSchema()).ValueOrDie();
     auto written = table::Dataset::Write(result.env, *reader, options);
     EXPECT_OK(written.status());
     result.dataset = *written;
@@ -158,15 +166,21 @@ inline uint64_t FreshSeed() {
   return seed;
 }
 
+using ColumnList = std::vector<std::pair<std::string, std::string>>;
+
+// The value of a primitive column; T() when it is null.
 template <typename ArrayType>
 auto ValueAt(const arrow::Table& table, const std::string& column, int64_t row) {
-  const auto chunked = table.GetColumnByName(column);
-  EXPECT_NE(chunked, nullptr) << column;
-  const auto scalar_array = arrow::Concatenate(chunked->Slice(row, 1)->chunks()).ValueOrDie();
-  return static_cast<const ArrayType&>(*scalar_array).GetView(0);
+  for (const auto& chunk : table.GetColumnByName(column)->chunks()) {
+    if (row < chunk->length()) return static_cast<const ArrayType&>(*chunk).Value(row);
+    row -= chunk->length();
+  }
+  ADD_FAILURE() << "row out of range";
+  return decltype(std::declval<const ArrayType&>().Value(0))();
 }
 
-inline std::vector<int64_t> Ids(const arrow::Table& table, const std::string& column = "id") {
+inline std::vector<int64_t> Ids(const arrow::Table& table,
+                                const std::string& column = "id") {
   std::vector<int64_t> ids;
   const auto chunked = table.GetColumnByName(column);
   for (const auto& chunk : chunked->chunks()) {
