@@ -9,8 +9,11 @@
 #include "bindings.h"
 #include "call.h"
 #include "db/environment.h"
+#include "file/file_metadata.h"
 #include "file/file_reader.h"
 #include "file/file_writer.h"
+#include "format/encodings.pb.h"
+#include "format/encodings21.pb.h"
 #include "io/object_store.h"
 #include "readable.h"
 
@@ -153,6 +156,71 @@ nb::bytes GlobalBuffer(PyFileReader& self, int index) {
   return nb::bytes(buffer->data(), static_cast<size_t>(buffer->size()));
 }
 
+nb::list ToPython(const std::vector<io::ByteRange>& ranges) {
+  nb::list out;
+  for (const auto& range : ranges) out.append(nb::make_tuple(range.offset, range.length));
+  return out;
+}
+
+template <typename Message>
+std::string DescribeAs(const std::string& serialized) {
+  Message message;
+  if (!message.ParseFromString(serialized)) return "(damaged)";
+  return message.DebugString();
+}
+
+std::string DescribeEncoding(file::FileVersion version, const std::string& serialized) {
+  if (version == file::FileVersion::k2_0) {
+    return DescribeAs<lance::encodings::ArrayEncoding>(serialized);
+  }
+  return DescribeAs<lance::encodings21::PageLayout>(serialized);
+}
+
+int64_t TotalBytes(const std::vector<io::ByteRange>& ranges) {
+  int64_t total = 0;
+  for (const auto& range : ranges) total += range.length;
+  return total;
+}
+
+nb::dict Metadata(PyFileReader& self) {
+  const file::FileMetadata& metadata = self.reader->metadata();
+  Call call;
+  auto infos = call.Run([&]() -> Result<std::vector<file::ColumnInfo>> {
+    std::vector<file::ColumnInfo> out;
+    for (int i = 0; i < metadata.num_columns(); ++i) {
+      GLAIVE_ASSIGN_OR_RETURN(auto info, metadata.ReadColumn(i));
+      out.push_back(std::move(info));
+    }
+    return out;
+  });
+  nb::list columns;
+  for (const auto& info : infos) {
+    nb::list pages;
+    for (const auto& page : info.pages) {
+      nb::dict one;
+      one["num_rows"] = page.num_rows;
+      one["buffers"] = ToPython(page.buffers);
+      one["encoding"] = DescribeEncoding(metadata.version, page.encoding);
+      pages.append(std::move(one));
+    }
+    nb::dict column;
+    column["pages"] = std::move(pages);
+    column["column_buffers"] = ToPython(info.buffers);
+    columns.append(std::move(column));
+  }
+  int64_t data_bytes = metadata.size_bytes;
+  for (const auto& range : metadata.column_metadata) {
+    data_bytes = std::min(data_bytes, range.offset);
+  }
+  nb::dict out;
+  out["num_data_bytes"] = data_bytes;
+  out["num_column_metadata_bytes"] = TotalBytes(metadata.column_metadata);
+  out["num_global_buffer_bytes"] = TotalBytes(metadata.global_buffers);
+  out["global_buffers"] = ToPython(metadata.global_buffers);
+  out["columns"] = std::move(columns);
+  return out;
+}
+
 // Not thread-safe below, so calls take turns.
 struct PyFileWriter {
   std::mutex mutex;  // taken only without the GIL
@@ -277,6 +345,7 @@ void BindFiles(nb::module_& m) {
       .def("take_rows", &TakeRows, "rows"_a)
       .def("read", &Read, "start"_a = 0, "num_rows"_a = none, nb::kw_only(),
            "batch_size"_a = 1024)
+      .def("metadata", &Metadata)
       .def("num_global_buffers",
            [](PyFileReader& self) { return self.reader->num_global_buffers(); })
       .def("global_buffer", &GlobalBuffer, "index"_a);

@@ -8,6 +8,7 @@
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
+#include "file/assemble.h"
 #include "runtime/runtime.h"
 
 namespace glaive::exec {
@@ -97,7 +98,12 @@ class OutputPlanner {
   // A whole top-level column.
   void AddWhole(const std::string& name, const file::Field& field) {
     const int index = dataset_.arrow_schema()->GetFieldIndex(field.name);
-    fields_.push_back(dataset_.arrow_schema()->field(index)->WithName(name));
+    auto shown = dataset_.arrow_schema()->field(index)->WithName(name);
+    // Blobs are read as descriptors.
+    if (auto type = file::ReadType(field); type != field.type) {
+      shown = shown->WithType(std::move(type));
+    }
+    fields_.push_back(std::move(shown));
     OutputPlan::Column column;
     column.read_index = 0;  // the place is known when all columns are
     plan_->columns.push_back(std::move(column));

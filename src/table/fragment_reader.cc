@@ -12,6 +12,7 @@
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
+#include "file/assemble.h"
 #include "format/table.pb.h"
 #include "io/object_store.h"
 #include "runtime/runtime.h"
@@ -76,7 +77,7 @@ Result<ArrayPtr> Nulls(const file::Field& field, int64_t rows) {
     return Corruption("column '", field.name,
                       "' is not nullable, but no data file holds it");
   }
-  return arrow::MakeArrayOfNull(field.type, rows);
+  return arrow::MakeArrayOfNull(file::ReadType(field), rows);
 }
 
 // One struct out of arrays that each hold some of its members; all agree on where it is

@@ -153,7 +153,10 @@ class Builder {
   Status AddOwned(const DataFragment& fragment) {
     next_.owned.push_back(fragment.SerializeAsString());
     const std::string& bytes = next_.owned.back();
-    GLAIVE_ASSIGN_OR_RETURN(FragmentSummary summary, SummarizeFragment(bytes));
+    GLAIVE_ASSIGN_OR_RETURN(
+        FragmentSummary summary,
+        SummarizeFragment(
+            {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
     next_.serialized.push_back(bytes);
     next_.summaries.push_back(summary);
     return Status::OK();

@@ -9,16 +9,14 @@ The names load at first use, so importing this package alone is quick.
 """
 
 import importlib
-import sys
-import types
 
 from .._glaive import __version__, simd_info
 
 _HOMES = {
-    "LanceDataset": "dataset",
-    "LanceScanner": "dataset",
-    "ScannerBuilder": "dataset",
-    "write_dataset": "dataset",
+    "LanceDataset": "_dataset",
+    "LanceScanner": "_dataset",
+    "ScannerBuilder": "_dataset",
+    "write_dataset": "_dataset",
     "LanceFragment": "fragment",
     "FragmentMetadata": "fragment",
     "DataFile": "fragment",
@@ -62,7 +60,7 @@ def dataset(
     The caches belong to the process, so sizes per dataset have no effect here. Locks, namespaces and sessions
     raise NotImplementedError.
     """
-    from .dataset import open_dataset
+    from ._dataset import open_dataset
 
     return open_dataset(
         uri,
@@ -93,15 +91,3 @@ def __getattr__(name):
 
 def __dir__():
     return sorted({*globals(), *__all__})
-
-
-class _Package(types.ModuleType):
-    """Keeps `lance.dataset` the function when the submodule of the same name is imported."""
-
-    def __setattr__(self, name, value):
-        if name == "dataset" and isinstance(value, types.ModuleType):
-            return
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -1,0 +1,1030 @@
+"""`LanceDataset`, its scanner, and `write_dataset`."""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+
+import pyarrow as pa
+import pyarrow.dataset
+
+from .. import _glaive
+from ._data import to_local_time, to_microseconds, to_queries, to_stream
+from ._refuse import not_built, refusal, refuse_arguments
+from .fragment import LanceFragment
+
+__all__ = ["LanceDataset", "LanceScanner", "ScannerBuilder", "Tags", "write_dataset"]
+
+
+def _uri_text(uri) -> str:
+    return os.fspath(uri) if isinstance(uri, os.PathLike) else str(uri)
+
+
+def open_dataset(uri, version=None, asof=None, *, storage_options=None, default_scan_options=None, refused=None):
+    """Body of `glaive.lance.dataset`."""
+    refuse_arguments("dataset", refused or {})
+    if uri is None:
+        raise ValueError("Must specify uri of the dataset")
+    if version is not None and asof is not None:
+        raise ValueError("give version or asof, not both")
+    engine = _glaive.Dataset.open(
+        _uri_text(uri),
+        version,
+        asof_us=None if asof is None else to_microseconds(asof),
+        storage_options=storage_options,
+    )
+    return LanceDataset._wrap(engine, storage_options, default_scan_options)
+
+
+# --- scanning -------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Nearest:
+    """A vector search, checked as far as that needs no data."""
+
+    column: str
+    q: Any
+    k: Optional[int] = None
+    metric: Optional[str] = None
+    nprobes: Optional[int] = None
+    minimum_nprobes: Optional[int] = None
+    maximum_nprobes: Optional[int] = None
+    refine_factor: Optional[int] = None
+    use_index: bool = True
+    ef: Optional[int] = None
+    query_parallelism: Optional[int] = None
+    approx_mode: str = "normal"
+    distance_range: Optional[Tuple[Optional[float], Optional[float]]] = None
+    search_effort: Optional[float] = None
+
+    def __post_init__(self):
+        if self.k is not None and int(self.k) <= 0:
+            raise ValueError(f"Nearest-K must be > 0 but got {self.k}")
+        # These tune an index; the search is exact without one, so they only have to make sense.
+        for name in ("nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor"):
+            value = getattr(self, name)
+            if value is not None and int(value) < 1:
+                raise ValueError(f"{name} must be >= 1 but got {value}")
+        if self.minimum_nprobes and self.maximum_nprobes and self.minimum_nprobes > self.maximum_nprobes:
+            raise ValueError("minimum_nprobes must be <= maximum_nprobes")
+        if self.approx_mode not in ("fast", "normal", "accurate"):
+            raise ValueError(f"approx_mode must be fast, normal or accurate, not {self.approx_mode!r}")
+
+
+class ScannerBuilder:
+    """Collects the options of a scan; `to_scanner` makes it."""
+
+    def __init__(self, ds: LanceDataset):
+        self.ds = ds
+        self._columns = None
+        self._filter = None
+        self._expression = None
+        self._limit = None
+        self._offset = None
+        self._nearest = None
+        self._batch_size = None
+        self._batch_size_bytes = None
+        self._in_order = True
+        self._fragments = None
+        self._prefilter = False
+        self._with_row_id = False
+        self._with_row_address = False
+        self._score_autoprojection = True
+
+    def apply_defaults(self, default_opts: Dict[str, Any]) -> ScannerBuilder:
+        for name, value in default_opts.items():
+            _apply(self, name, value)
+        return self
+
+    def columns(self, cols: Optional[Union[List[str], Dict[str, str]]] = None) -> ScannerBuilder:
+        if cols is not None and not isinstance(cols, dict):
+            if isinstance(cols, str) or not all(isinstance(c, str) for c in cols):
+                raise TypeError("columns must be a list of names or a dict of name -> expression")
+            cols = list(cols)
+        self._columns = cols
+        return self
+
+    def filter(self, filter) -> ScannerBuilder:
+        """SQL text, or a pyarrow expression (which is evaluated outside the engine)."""
+        if filter is None or isinstance(filter, str):
+            self._filter, self._expression = filter, None
+        elif isinstance(filter, pa.compute.Expression):
+            self._filter, self._expression = None, filter
+        else:
+            raise refusal(f"a filter of type {type(filter).__name__}")
+        return self
+
+    def limit(self, n: Optional[int] = None) -> ScannerBuilder:
+        if n is not None and int(n) < 0:
+            raise ValueError("Limit must be non-negative")
+        self._limit = n
+        return self
+
+    def offset(self, n: Optional[int] = None) -> ScannerBuilder:
+        if n is not None and int(n) < 0:
+            raise ValueError("Offset must be non-negative")
+        self._offset = n
+        return self
+
+    def nearest(
+        self,
+        column: str,
+        q,
+        k: Optional[int] = None,
+        metric: Optional[str] = None,
+        nprobes: Optional[int] = None,
+        minimum_nprobes: Optional[int] = None,
+        maximum_nprobes: Optional[int] = None,
+        refine_factor: Optional[int] = None,
+        use_index: bool = True,
+        ef: Optional[int] = None,
+        query_parallelism: Optional[int] = None,
+        approx_mode: str = "normal",
+        distance_range: Optional[Tuple[Optional[float], Optional[float]]] = None,
+        search_effort: Optional[float] = None,
+    ) -> ScannerBuilder:
+        """The `k` (10) rows whose vectors are nearest to `q`; exact, so what tunes an index has no effect."""
+        self._nearest = _Nearest(
+            column, q, k, metric, nprobes, minimum_nprobes, maximum_nprobes, refine_factor, use_index, ef,
+            query_parallelism, approx_mode, distance_range, search_effort,
+        )  # fmt: skip
+        return self
+
+    def batch_size(self, batch_size: int) -> ScannerBuilder:
+        self._batch_size = batch_size
+        return self
+
+    def batch_size_bytes(self, batch_size_bytes: int) -> ScannerBuilder:
+        self._batch_size_bytes = batch_size_bytes
+        return self
+
+    def scan_in_order(self, scan_in_order: bool = True) -> ScannerBuilder:
+        self._in_order = scan_in_order
+        return self
+
+    def with_fragments(self, fragments: Optional[Iterable[LanceFragment]]) -> ScannerBuilder:
+        if fragments is not None:
+            fragments = list(fragments)
+            if not all(isinstance(f, LanceFragment) for f in fragments):
+                raise TypeError("fragments must be an iterable of LanceFragment")
+        self._fragments = fragments
+        return self
+
+    def prefilter(self, prefilter: bool) -> ScannerBuilder:
+        self._prefilter = prefilter
+        return self
+
+    def with_row_id(self, with_row_id: bool = True) -> ScannerBuilder:
+        self._with_row_id = with_row_id
+        return self
+
+    def with_row_address(self, with_row_address: bool = True) -> ScannerBuilder:
+        self._with_row_address = with_row_address
+        return self
+
+    def disable_scoring_autoprojection(self, disable: bool = True) -> ScannerBuilder:
+        """Leaves `_distance` out unless `columns` names it."""
+        self._score_autoprojection = not disable
+        return self
+
+    # Hints on how to run: the engine decides by itself, results are the same.
+
+    def batch_readahead(self, nbatches: Optional[int] = None) -> ScannerBuilder:
+        return self
+
+    def fragment_readahead(self, nfragments: Optional[int] = None) -> ScannerBuilder:
+        return self
+
+    def io_buffer_size(self, io_buffer_size: int) -> ScannerBuilder:
+        return self
+
+    def late_materialization(self, late_materialization: Union[bool, List[str]]) -> ScannerBuilder:
+        return self
+
+    def use_stats(self, use_stats: bool = True) -> ScannerBuilder:
+        return self
+
+    def use_scalar_index(self, use_scalar_index: bool = True) -> ScannerBuilder:
+        return self
+
+    # What would change the result is refused.
+
+    def blob_handling(self, blob_handling: Optional[str]) -> ScannerBuilder:
+        if blob_handling not in (None, "blobs_descriptions"):
+            raise refusal(f"blob_handling={blob_handling!r}")
+        return self
+
+    def strict_batch_size(self, strict_batch_size: bool = False) -> ScannerBuilder:
+        refuse_arguments("scanner", {"strict_batch_size": strict_batch_size})
+        return self
+
+    def fast_search(self, flag: bool) -> ScannerBuilder:
+        refuse_arguments("scanner", {"fast_search": flag})
+        return self
+
+    def include_deleted_rows(self, flag: bool) -> ScannerBuilder:
+        refuse_arguments("scanner", {"include_deleted_rows": flag})
+        return self
+
+    def order_by(self, orderings) -> ScannerBuilder:
+        if orderings:
+            raise refusal("the argument order_by of scanner")
+        return self
+
+    def full_text_search(self, query, columns: Optional[List[str]] = None) -> ScannerBuilder:
+        raise refusal("ScannerBuilder.full_text_search")
+
+    def minhash_search(self, query) -> ScannerBuilder:
+        raise refusal("ScannerBuilder.minhash_search")
+
+    def row_addr_prefilter(self, allowlist=None, blocklist=None) -> ScannerBuilder:
+        refuse_arguments("scanner", {"row_addr_allowlist": allowlist, "row_addr_blocklist": blocklist})
+        return self
+
+    def scan_stats_callback(self, callback) -> ScannerBuilder:
+        refuse_arguments("scanner", {"scan_stats_callback": callback})
+        return self
+
+    def substrait_aggregate(self, aggregate: bytes) -> ScannerBuilder:
+        raise refusal("ScannerBuilder.substrait_aggregate")
+
+    def with_index_segments(self, index_segments) -> ScannerBuilder:
+        refuse_arguments("scanner", {"index_segments": index_segments})
+        return self
+
+    def to_scanner(self) -> LanceScanner:
+        return LanceScanner(copy.copy(self))
+
+
+# Argument of `LanceDataset.scanner` -> method of the builder where the names differ.
+_BUILDER_METHODS = {
+    "fragments": "with_fragments",
+    "full_text_query": "full_text_search",
+    "index_segments": "with_index_segments",
+}
+
+
+def _apply(builder: ScannerBuilder, name: str, value) -> None:
+    if value is None:
+        return
+    if name == "nearest":
+        if not isinstance(value, dict):
+            raise refusal(f"nearest of type {type(value).__name__}")
+        builder.nearest(**value)
+    elif name == "row_addr_allowlist":
+        builder.row_addr_prefilter(allowlist=value)
+    elif name == "row_addr_blocklist":
+        builder.row_addr_prefilter(blocklist=value)
+    else:
+        method = getattr(builder, _BUILDER_METHODS.get(name, name), None)
+        if method is None or name.startswith("_"):
+            raise TypeError(f"scanner() got an unexpected keyword argument {name!r}")
+        method(value)
+
+
+class LanceScanner(pa.dataset.Scanner):
+    """A scan or vector search that is ready to run; each `to_...` runs it."""
+
+    def __init__(self, options: ScannerBuilder):
+        self._options = options
+        self._engine = options.ds._ds
+
+    def _scan_arguments(self, **changes) -> dict:
+        o = self._options
+        arguments = dict(
+            columns=o._columns,
+            filter=o._filter,
+            limit=o._limit,
+            offset=o._offset,
+            with_row_id=o._with_row_id,
+            with_row_address=o._with_row_address,
+            in_order=o._in_order,
+            batch_size=o._batch_size,
+            batch_size_bytes=o._batch_size_bytes,
+        )
+        if o._fragments is not None:
+            arguments["fragment_ids"] = [f.fragment_id for f in o._fragments]
+        arguments.update(changes)
+        return arguments
+
+    def _search(self) -> pa.Table:
+        o, n = self._options, self._options._nearest
+        if o._fragments is not None:
+            raise refusal("vector search over chosen fragments")
+        if o._expression is not None:
+            raise refusal("a pyarrow expression as filter of a vector search (give SQL text)")
+        lower, upper = n.distance_range or (None, None)
+        columns, names_distance = o._columns, False
+        if isinstance(columns, list) and "_distance" in columns:
+            names_distance = True
+            columns = [c for c in columns if c != "_distance"]
+        table = self._engine.nearest(
+            to_queries(n.q),
+            n.column,
+            10 if n.k is None else n.k,
+            metric=n.metric or "l2",
+            filter=o._filter,
+            prefilter=o._prefilter,
+            lower_bound=lower,
+            upper_bound=upper,
+            columns=columns,
+            with_row_id=o._with_row_id,
+            with_row_address=o._with_row_address,
+        )
+        table = table.slice(o._offset or 0, o._limit)
+        return table.select(self._order(table.column_names, names_distance))
+
+    def _order(self, names: List[str], names_distance: bool) -> List[str]:
+        """Columns of a search as upstream orders them: query_index first, row ids last."""
+        o = self._options
+        wanted = list(o._columns) if o._columns is not None else []
+        asked = [m for m in ("_rowid", "_rowaddr") if m in names and m not in wanted]
+        rest = [c for c in names if c not in ("query_index", "_distance", *asked)]
+        if names_distance:
+            rest = [c for c in wanted if c in names]
+        elif o._score_autoprojection:
+            rest.append("_distance")
+        return [c for c in names if c == "query_index"] + rest + asked
+
+    def _filtered(self) -> pa.Table:
+        """A scan whose filter is a pyarrow expression: rows are read in full and filtered here."""
+        o = self._options
+        table = self._engine.to_table(
+            **self._scan_arguments(columns=None, filter=None, limit=None, offset=None, with_row_id=True, with_row_address=True)
+        )
+        table = table.filter(o._expression).slice(o._offset or 0, o._limit)
+        if isinstance(o._columns, dict):
+            raise refusal("computed columns together with a pyarrow expression as filter (give SQL text)")
+        names = o._columns if o._columns is not None else self._options.ds.schema.names
+        extra = [m for m, on in (("_rowid", o._with_row_id), ("_rowaddr", o._with_row_address)) if on and m not in names]
+        return table.select([*names, *extra])
+
+    def to_table(self) -> pa.Table:
+        if self._options._nearest is not None:
+            return self._search()
+        if self._options._expression is not None:
+            return self._filtered()
+        return self._engine.to_table(**self._scan_arguments())
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        o = self._options
+        if o._nearest is not None or o._expression is not None:
+            table = self.to_table()
+            return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=o._batch_size))
+        reader = self._engine.scan(**self._scan_arguments())
+        return pa.RecordBatchReader.from_batches(reader.schema, reader)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        yield from self.to_reader()
+
+    def scan_batches(self):
+        for batch in self.to_batches():
+            yield pa.dataset.TaggedRecordBatch(batch, None)
+
+    def to_pandas(self, *, blob_mode: str = "lazy", **kwargs):
+        """`kwargs` go to `pa.Table.to_pandas`. Blob columns are given as descriptions."""
+        if blob_mode not in ("lazy", "bytes", "descriptions"):
+            raise ValueError(f"blob_mode must be lazy, bytes or descriptions, not {blob_mode!r}")
+        if blob_mode != "descriptions" and self._options.ds._blob_columns():
+            raise refusal(f"blob_mode={blob_mode!r} (use take_blobs, or blob_mode='descriptions')")
+        return self.to_table().to_pandas(**kwargs)
+
+    def count_rows(self) -> int:
+        o = self._options
+        if o._nearest is not None or o._expression is not None:
+            return self.to_table().num_rows
+        if o._fragments is None and o._limit is None and not o._offset:
+            return self._engine.count_rows(o._filter)
+        return self._engine.to_table(**self._scan_arguments(columns=["_rowaddr"])).num_rows
+
+    def head(self, num_rows: int) -> pa.Table:
+        limit = self._options._limit
+        options = copy.copy(self._options)
+        options.limit(num_rows if limit is None else min(num_rows, limit))
+        return LanceScanner(options).to_table()
+
+    def take(self, indices):
+        raise refusal("LanceScanner.take")
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        o = self._options
+        if o._nearest is not None:
+            return self.head(0).schema
+        return self._engine.output_schema(o._columns, with_row_id=o._with_row_id, with_row_address=o._with_row_address)
+
+    @property
+    def dataset_schema(self) -> pa.Schema:
+        return self._options.ds.schema
+
+    def explain_plan(self, verbose: bool = False) -> str:
+        o, n = self._options, self._options._nearest
+        if n is not None:
+            lower, upper = n.distance_range or (None, None)
+            return self._engine.explain_nearest(
+                to_queries(n.q), n.column, n.k or 10, metric=n.metric or "l2", filter=o._filter, prefilter=o._prefilter,
+                lower_bound=lower, upper_bound=upper, columns=o._columns, with_row_id=o._with_row_id,
+            )  # fmt: skip
+        return self._engine.explain_scan(
+            o._columns, o._filter, o._limit, o._offset, with_row_id=o._with_row_id, with_row_address=o._with_row_address
+        )
+
+    def analyze_plan(self, count_rows: bool = False) -> str:
+        raise refusal("LanceScanner.analyze_plan")
+
+    @staticmethod
+    def from_dataset(*args, **kwargs):
+        raise NotImplementedError("from dataset")
+
+    @staticmethod
+    def from_fragment(*args, **kwargs):
+        raise NotImplementedError("from fragment")
+
+    @staticmethod
+    def from_batches(*args, **kwargs):
+        raise NotImplementedError("from batches")
+
+
+# --- parts of a dataset -----------------------------------------------------------------------------------
+
+
+class Tags:
+    """Names for versions. A tagged version is not removed by clean-up."""
+
+    def __init__(self, ds: LanceDataset):
+        self._dataset = ds
+
+    def _version(self, reference) -> int:
+        if reference is None:
+            return self._dataset.version
+        if isinstance(reference, tuple):
+            branch, reference = reference
+            refuse_arguments("tags", {"branch": branch})
+            if reference is None:
+                return self._dataset.latest_version
+        if isinstance(reference, str):
+            return self.get_version(reference)
+        return reference
+
+    def list(self) -> Dict[str, dict]:
+        """Name -> `version`, `branch` (None: main), `manifest_size`."""
+        return self._dataset._ds.list_tags()
+
+    def list_ordered(self, order: Optional[str] = None) -> List[Tuple[str, dict]]:
+        """By version, newest first; `order="asc"` turns it."""
+        if order not in (None, "asc", "desc"):
+            raise ValueError(f"order must be 'asc' or 'desc', not {order!r}")
+        return sorted(self.list().items(), key=lambda item: (item[1]["version"], item[0]), reverse=order != "asc")
+
+    def get_version(self, tag: str) -> int:
+        return self._dataset._ds.tag_version(tag)
+
+    def create(self, tag: str, reference=None) -> None:
+        """Tags a version (the dataset's own by default)."""
+        self._dataset._ds.create_tag(tag, self._version(reference))
+
+    def update(self, tag: str, reference=None) -> None:
+        self._dataset._ds.update_tag(tag, self._version(reference))
+
+    def delete(self, tag: str) -> None:
+        self._dataset._ds.delete_tag(tag)
+
+    def replace_metadata(self, tag: str, metadata: Dict[str, str]) -> None:
+        raise refusal("Tags.replace_metadata")
+
+
+class LanceField:
+    """A field of the Lance schema."""
+
+    def __init__(self, info: dict, arrow_field: pa.Field, children: List[LanceField]):
+        self._info, self._arrow, self._children = info, arrow_field, children
+
+    def name(self) -> str:
+        return self._info["name"]
+
+    def id(self) -> int:
+        return self._info["id"]
+
+    def children(self) -> List[LanceField]:
+        return list(self._children)
+
+    @property
+    def metadata(self) -> Dict[str, str]:
+        return dict(self._info["metadata"])
+
+    def to_arrow(self) -> pa.Field:
+        return self._arrow
+
+    def __repr__(self):
+        return f"LanceField(name={self.name()!r}, id={self.id()}, type={self._info['logical_type']!r})"
+
+
+class LanceSchema:
+    """The schema with Lance's field ids."""
+
+    def __init__(self, infos: List[dict], schema: pa.Schema):
+        self._schema = schema
+        by_parent: Dict[int, List[dict]] = {}
+        for info in infos:
+            by_parent.setdefault(info["parent_id"], []).append(info)
+
+        def build(parent: int, arrow_fields) -> List[LanceField]:
+            fields = []
+            for info, arrow_field in zip(by_parent.get(parent, []), arrow_fields):
+                type_ = getattr(arrow_field.type, "storage_type", arrow_field.type)
+                below = [type_.field(i) for i in range(type_.num_fields)]
+                fields.append(LanceField(info, arrow_field, build(info["id"], below)))
+            return fields
+
+        self._fields = build(-1, list(schema))
+
+    def fields(self) -> List[LanceField]:
+        return list(self._fields)
+
+    def field(self, name: str) -> Optional[LanceField]:
+        return next((f for f in self._fields if f.name() == name), None)
+
+    def to_pyarrow(self) -> pa.Schema:
+        return self._schema
+
+    def __repr__(self):
+        return f"LanceSchema({self._fields!r})"
+
+
+class LanceStats:
+    """Sizes of a dataset."""
+
+    def __init__(self, ds: LanceDataset):
+        self._dataset = ds
+
+    def dataset_stats(self, max_rows_per_group: int = 1024) -> dict:
+        """`num_small_files` counts fragments of fewer than `max_rows_per_group` physical rows."""
+        fragments = [self._dataset._ds.fragment(i) for i in self._dataset._ds.fragment_ids()]
+        return {
+            "num_deleted_rows": sum(f["num_deletions"] for f in fragments),
+            "num_fragments": len(fragments),
+            "num_small_files": sum(f["physical_rows"] < max_rows_per_group for f in fragments),
+        }
+
+    def index_stats(self, index_name: str):
+        raise refusal("LanceStats.index_stats")
+
+    def data_stats(self):
+        raise refusal("LanceStats.data_stats")
+
+
+# --- the dataset ------------------------------------------------------------------------------------------
+
+
+@not_built(
+    methods=[
+        "add_bases", "add_columns", "all_files", "alter_columns", "base_paths", "centroids", "cleanup_old_versions",
+        "commit_existing_index_segments", "create_branch", "create_index",
+        "create_index_uncommitted", "create_scalar_index", "deep_clone", "delete_config_keys", "delta",
+        "describe_indices", "drop_columns", "drop_index", "explain_cleanup_old_versions", "get_ivf_model",
+        "get_transactions", "index_statistics", "initialize_mem_wal", "io_stats_incremental", "io_stats_snapshot",
+        "latest_storage_options", "list_indices", "mem_wal_index_details", "mem_wal_writer", "merge",
+        "merge_existing_index_segments", "merge_index_metadata", "merge_insert", "migrate_manifest_paths_v2",
+        "new_file_session", "prewarm_index", "read_blob_ranges", "read_transaction", "remap_row_addrs",
+        "replace_field_metadata", "replace_schema", "replace_schema_metadata", "session", "shallow_clone", "sql",
+        "tracked_files", "update", "update_config", "update_field_metadata", "update_metadata",
+        "update_schema_metadata", "validate", "version_refs",
+        # of pyarrow's Dataset
+        "filter", "join", "join_asof", "sort_by",
+    ],
+    properties=["branches", "has_index", "optimize", "partition_expression", "storage_options_accessor"],
+)  # fmt: skip
+class LanceDataset(pa.dataset.Dataset):
+    """One version of a Lance dataset. Writes through it move it to the version they commit."""
+
+    def __init__(
+        self,
+        uri: Union[str, Path],
+        version: Optional[Union[int, str]] = None,
+        block_size: Optional[int] = None,
+        index_cache_size: Optional[int] = None,
+        metadata_cache_size: Optional[int] = None,
+        commit_lock=None,
+        storage_options: Optional[Dict[str, str]] = None,
+        serialized_manifest: Optional[bytes] = None,
+        default_scan_options: Optional[Dict[str, Any]] = None,
+        **refused,
+    ):
+        refuse_arguments("LanceDataset", {"commit_lock": commit_lock, "serialized_manifest": serialized_manifest, **refused})
+        self._ds = _glaive.Dataset.open(_uri_text(uri), version, storage_options=storage_options)
+        self._storage_options = storage_options
+        self._default_scan_options = default_scan_options
+
+    @classmethod
+    def _wrap(cls, engine, storage_options=None, default_scan_options=None) -> LanceDataset:
+        self = cls.__new__(cls)
+        self._ds = engine
+        self._storage_options = storage_options
+        self._default_scan_options = default_scan_options
+        return self
+
+    def __reduce__(self):
+        return _reopen, (self.uri, self.version, self._storage_options, self._default_scan_options)
+
+    def __copy__(self):
+        return self._wrap(self._ds, self._storage_options, self._default_scan_options)
+
+    def __len__(self) -> int:
+        return self.count_rows()
+
+    def __repr__(self):
+        return f"LanceDataset(uri={self.uri!r}, version={self.version})"
+
+    # Facts.
+
+    @property
+    def uri(self) -> str:
+        return self._ds.uri
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._ds.schema
+
+    @property
+    def lance_schema(self) -> LanceSchema:
+        return LanceSchema(self._ds.fields, self.schema)
+
+    @property
+    def schema_metadata(self) -> Dict[str, str]:
+        return {k.decode(): v.decode() for k, v in (self.schema.metadata or {}).items()}
+
+    @property
+    def data_storage_version(self) -> str:
+        return self._ds.data_storage_version
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        return self._ds.has_stable_row_ids
+
+    @property
+    def max_field_id(self) -> int:
+        return self._ds.max_field_id
+
+    @property
+    def metadata(self) -> Dict[str, str]:
+        return self._ds.table_metadata
+
+    def config(self) -> Dict[str, str]:
+        return self._ds.config
+
+    @property
+    def initial_storage_options(self) -> Optional[Dict[str, str]]:
+        return self._storage_options
+
+    @property
+    def stats(self) -> LanceStats:
+        return LanceStats(self)
+
+    def _blob_columns(self) -> List[str]:
+        return [f["name"] for f in self._ds.fields if f["metadata"].get("lance-encoding:blob") == "true"]
+
+    # Versions.
+
+    @property
+    def version(self) -> int:
+        return self._ds.version
+
+    @property
+    def latest_version(self) -> int:
+        return self._ds.latest_version()
+
+    def versions(self) -> List[dict]:
+        """Oldest first: `version`, `timestamp` (local time, without zone), `metadata`."""
+        return [
+            {"version": v["version"], "timestamp": to_local_time(v["timestamp_us"]), "metadata": v["metadata"]}
+            for v in self._ds.list_versions()
+        ]
+
+    def get_version(self) -> dict:
+        """The entry of `versions` for this version."""
+        return next(v for v in self.versions() if v["version"] == self.version)
+
+    def checkout_version(self, version: Union[int, str, Tuple[Optional[str], Optional[int]]]) -> LanceDataset:
+        """Another version, by number, tag, or (branch, number)."""
+        if isinstance(version, tuple):
+            branch, version = version
+            refuse_arguments("checkout_version", {"branch": branch})
+            if version is None:
+                return self._wrap(self._ds.latest(), self._storage_options, self._default_scan_options)
+        return self._wrap(self._ds.checkout(version), self._storage_options, self._default_scan_options)
+
+    def checkout_latest(self) -> None:
+        self._ds = self._ds.latest()
+
+    def restore(self) -> None:
+        """Makes this version's content the newest version."""
+        self._ds = self._ds.restore()
+
+    @property
+    def tags(self) -> Tags:
+        return Tags(self)
+
+    # Reads.
+
+    def scanner(
+        self,
+        columns: Optional[Union[List[str], Dict[str, str]]] = None,
+        filter=None,
+        limit: Optional[int] = None,
+        offset: Optional[int] = None,
+        nearest: Optional[Dict[str, Any]] = None,
+        batch_size: Optional[int] = None,
+        batch_size_bytes: Optional[int] = None,
+        batch_readahead: Optional[int] = None,
+        fragment_readahead: Optional[int] = None,
+        scan_in_order: Optional[bool] = None,
+        fragments: Optional[Iterable[LanceFragment]] = None,
+        index_segments=None,
+        full_text_query=None,
+        *,
+        prefilter: Optional[bool] = None,
+        with_row_id: Optional[bool] = None,
+        with_row_address: Optional[bool] = None,
+        use_stats: Optional[bool] = None,
+        fast_search: Optional[bool] = None,
+        io_buffer_size: Optional[int] = None,
+        late_materialization: Optional[Union[bool, List[str]]] = None,
+        blob_handling: Optional[str] = None,
+        use_scalar_index: Optional[bool] = None,
+        include_deleted_rows: Optional[bool] = None,
+        scan_stats_callback=None,
+        strict_batch_size: Optional[bool] = None,
+        order_by=None,
+        disable_scoring_autoprojection: Optional[bool] = None,
+        row_addr_allowlist: Optional[bytes] = None,
+        row_addr_blocklist: Optional[bytes] = None,
+    ) -> LanceScanner:
+        """A scan.
+
+        Parameters
+        ----------
+        columns : list of str, or dict of str to str
+            Columns to read, or output names with SQL expressions. None: all.
+        filter : str or pyarrow expression
+            Rows to keep.
+        limit, offset : int
+            Rows to return, and rows to leave out before.
+        nearest : dict
+            Vector search: `column`, `q`, `k`, `metric`, ... (see `ScannerBuilder.nearest`).
+        prefilter : bool
+            For vector search: filter first, then search (False: filter what was found).
+        fragments : list of LanceFragment
+            Read only these.
+        with_row_id, with_row_address : bool
+            Add `_rowid`, `_rowaddr`.
+        """
+        given = dict(locals())
+        del given["self"]
+        builder = ScannerBuilder(self)
+        if self._default_scan_options:
+            builder.apply_defaults(self._default_scan_options)
+        for name, value in given.items():
+            _apply(builder, name, value)
+        return builder.to_scanner()
+
+    def to_table(self, columns=None, filter=None, limit=None, offset=None, nearest=None, batch_size=None,
+                 batch_size_bytes=None, batch_readahead=None, fragment_readahead=None, scan_in_order=None, *,
+                 prefilter=None, with_row_id=None, with_row_address=None, use_stats=None, fast_search=None,
+                 full_text_query=None, io_buffer_size=None, late_materialization=None, blob_handling=None,
+                 use_scalar_index=None, include_deleted_rows=None, order_by=None,
+                 disable_scoring_autoprojection=None) -> pa.Table:  # fmt: skip
+        """The rows as one table; the arguments are those of `scanner`."""
+        given = dict(locals())
+        del given["self"]
+        return self.scanner(**given).to_table()
+
+    def to_batches(self, columns=None, filter=None, limit=None, offset=None, nearest=None, batch_size=None,
+                   batch_size_bytes=None, batch_readahead=None, fragment_readahead=None, scan_in_order=None, *,
+                   prefilter=None, with_row_id=None, with_row_address=None, use_stats=None, full_text_query=None,
+                   io_buffer_size=None, late_materialization=None, blob_handling=None, use_scalar_index=None,
+                   strict_batch_size=None, order_by=None, disable_scoring_autoprojection=None,
+                   **kwargs) -> Iterator[pa.RecordBatch]:  # fmt: skip
+        """The rows as a stream of batches; the arguments are those of `scanner`."""
+        given = dict(locals())
+        del given["self"], given["kwargs"]
+        return self.scanner(**given, **kwargs).to_batches()
+
+    def to_pandas(self, columns=None, filter=None, limit=None, offset=None, nearest=None, batch_size=None,
+                  batch_readahead=None, fragment_readahead=None, scan_in_order=None, *, prefilter=None,
+                  with_row_id=None, with_row_address=None, use_stats=None, fast_search=None, full_text_query=None,
+                  io_buffer_size=None, late_materialization=None, blob_mode="lazy", use_scalar_index=None,
+                  include_deleted_rows=None, order_by=None, disable_scoring_autoprojection=None, **kwargs):  # fmt: skip
+        """The rows as a pandas frame; `kwargs` go to `pa.Table.to_pandas`."""
+        given = dict(locals())
+        del given["self"], given["kwargs"], given["blob_mode"]
+        return self.scanner(**given).to_pandas(blob_mode=blob_mode, **kwargs)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._ds.scan().__arrow_c_stream__(requested_schema)
+
+    def count_rows(self, filter=None, **kwargs) -> int:
+        if filter is None or isinstance(filter, str):
+            if not kwargs:
+                return self._ds.count_rows(filter)
+        return self.scanner(filter=filter, **kwargs).count_rows()
+
+    def take(self, indices, columns: Optional[Union[List[str], Dict[str, str]]] = None) -> pa.Table:
+        """Rows by position, in the order asked for, repeats included."""
+        return self._ds.take_offsets(indices, columns)
+
+    def _take_rows(self, row_ids, columns=None, *, ignore_deletions: bool = False, **kwargs) -> pa.Table:
+        """Rows by row id, in the order asked for."""
+        refuse_arguments("_take_rows", {"ignore_deletions": ignore_deletions, **kwargs})
+        return self._ds.take_row_ids(row_ids, columns)
+
+    def head(self, num_rows: int, **kwargs) -> pa.Table:
+        return self.scanner(limit=num_rows, **kwargs).to_table()
+
+    def slice(self, start: int, end: int, columns=None) -> pa.Table:
+        """Rows `start` to `end`, the last excluded."""
+        if start < 0 or end < start:
+            raise ValueError(f"slice needs 0 <= start <= end, got {start} and {end}")
+        return self.to_table(columns=columns, limit=end - start, offset=start)
+
+    def sample(self, num_rows: int, columns=None, randomize_order: bool = True, **kwargs) -> pa.Table:
+        """`num_rows` rows chosen at random, each at most once."""
+        total = self.count_rows()
+        rows = random.sample(range(total), min(num_rows, total))
+        if not randomize_order:
+            rows.sort()
+        refuse_arguments("sample", kwargs)
+        return self.take(rows, columns)
+
+    # Fragments.
+
+    def get_fragments(self, filter=None) -> List[LanceFragment]:
+        refuse_arguments("get_fragments", {"filter": filter})
+        return [LanceFragment(self, i) for i in self._ds.fragment_ids()]
+
+    def get_fragment(self, fragment_id: int) -> Optional[LanceFragment]:
+        return LanceFragment(self, fragment_id) if self._ds.fragment(fragment_id) is not None else None
+
+    @property
+    def fragments(self) -> List[LanceFragment]:
+        return self.get_fragments()
+
+    def fragment_ids(self) -> List[int]:
+        return self._ds.fragment_ids()
+
+    # Writes.
+
+    def insert(self, data, *, mode: str = "append", **kwargs) -> None:
+        """Writes `data` to this dataset; `kwargs` as for `write_dataset`."""
+        self._ds = write_dataset(data, self, mode=mode, **kwargs)._ds
+
+    def delete(self, predicate, *, conflict_retries: int = 10, retry_timeout=None) -> dict:
+        """Deletes the rows for which the SQL predicate is true; `{"num_deleted_rows": n}`."""
+        if conflict_retries != 10:
+            raise refusal("conflict_retries other than 10")
+        if isinstance(predicate, pa.compute.Expression):
+            hits = self.scanner(filter=predicate, columns=["_rowid"]).to_table()["_rowid"].to_pylist()
+            predicate = f"_rowid IN ({', '.join(map(str, hits))})" if hits else "false"
+        timeout = None if retry_timeout is None else retry_timeout.total_seconds()
+        self._ds, deleted = self._ds.delete(predicate, timeout=timeout)
+        return {"num_deleted_rows": deleted}
+
+    def truncate_table(self) -> None:
+        """Deletes all rows."""
+        self._ds, _ = self._ds.delete("true")
+
+    @staticmethod
+    def drop(base_uri: Union[str, Path], storage_options=None, ignore_not_found: Optional[bool] = None) -> None:
+        """Removes a dataset and everything in its directory."""
+        _glaive.Dataset.drop(_uri_text(base_uri), ignore_not_found=bool(ignore_not_found))
+
+    @staticmethod
+    def commit(*args, **kwargs):
+        raise refusal("LanceDataset.commit")
+
+    @staticmethod
+    def commit_batch(*args, **kwargs):
+        raise refusal("LanceDataset.commit_batch")
+
+    @classmethod
+    def from_pydantic_model(cls, *args, **kwargs):
+        raise refusal("LanceDataset.from_pydantic_model")
+
+    # Blobs.
+
+    def take_blobs(self, blob_column: str, ids=None, addresses=None, indices=None, *, buffer_size: int = 512 * 1024):
+        """Files over the values of a blob column, by row id, row address or position, in the order asked for."""
+        from .blob import take_blobs
+
+        return take_blobs(self, blob_column, ids, addresses, indices, buffer_size)
+
+    def read_blobs(self, blob_column: str, ids=None, addresses=None, indices=None, *, io_buffer_size=None,
+                   preserve_order=None) -> List[Tuple[int, Optional[bytes]]]:  # fmt: skip
+        """(row address, bytes) per row."""
+        from .blob import read_blobs
+
+        return read_blobs(self, blob_column, ids, addresses, indices)
+
+
+def _reopen(uri, version, storage_options, default_scan_options):
+    return LanceDataset(uri, version, storage_options=storage_options, default_scan_options=default_scan_options)
+
+
+def write_dataset(
+    data_obj,
+    uri: Optional[Union[str, Path, LanceDataset]] = None,
+    schema: Optional[pa.Schema] = None,
+    mode: str = "create",
+    *,
+    max_rows_per_file: int = 1024 * 1024,
+    max_rows_per_group: int = 1024,
+    max_bytes_per_file: int = 90 * 1024 * 1024 * 1024,
+    data_cache_bytes: Optional[int] = None,
+    max_page_bytes: Optional[int] = None,
+    commit_lock=None,
+    progress=None,
+    storage_options: Optional[Dict[str, str]] = None,
+    data_storage_version: Optional[str] = None,
+    use_legacy_format: Optional[bool] = None,
+    enable_v2_manifest_paths: bool = True,
+    enable_stable_row_ids: bool = False,
+    auto_cleanup_options=None,
+    commit_message: Optional[str] = None,
+    transaction_properties: Optional[Dict[str, str]] = None,
+    initial_bases=None,
+    target_bases: Optional[List[str]] = None,
+    target_all_bases: Optional[bool] = None,
+    base_store_params=None,
+    external_blob_mode: str = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    blob_pack_file_size_threshold: Optional[int] = None,
+    namespace_client=None,
+    table_id: Optional[List[str]] = None,
+    session=None,
+) -> LanceDataset:
+    """Writes rows to a dataset.
+
+    Parameters
+    ----------
+    data_obj
+        Arrow tables, batches, readers, datasets; pandas and polars frames; a list of dicts; an iterable of record
+        batches together with `schema`.
+    uri : str, Path or LanceDataset
+        Where to write.
+    mode : "create", "append" or "overwrite"
+        "create" fails when there is a dataset. "append" and "overwrite" create one when there is none.
+    max_rows_per_file, max_bytes_per_file : int
+        A new file is begun at these sizes.
+    data_storage_version : "stable", "2.0", "2.1" or "2.2"
+        Version of the file format of a new dataset. Default 2.2.
+    enable_stable_row_ids : bool
+        Row ids of a new dataset stay the same through updates and compaction.
+
+    Returns the dataset at the version that was committed. `max_rows_per_group` belongs to an older file format and
+    has no effect; arguments that are not built yet raise NotImplementedError.
+    """
+    refuse_arguments(
+        "write_dataset",
+        {
+            "data_cache_bytes": data_cache_bytes,
+            "max_page_bytes": max_page_bytes,
+            "commit_lock": commit_lock,
+            "progress": progress,
+            "use_legacy_format": use_legacy_format,
+            "auto_cleanup_options": auto_cleanup_options,
+            "initial_bases": initial_bases,
+            "target_bases": target_bases,
+            "target_all_bases": target_all_bases,
+            "base_store_params": base_store_params,
+            "allow_external_blob_outside_bases": allow_external_blob_outside_bases,
+            "blob_pack_file_size_threshold": blob_pack_file_size_threshold,
+            "namespace_client": namespace_client,
+            "table_id": table_id,
+            "session": session,
+        },
+    )
+    if external_blob_mode != "reference":
+        raise refusal(f"external_blob_mode={external_blob_mode!r}")
+    if uri is None:
+        raise ValueError("Must specify uri of the dataset")
+    properties = dict(transaction_properties or {})
+    if commit_message is not None:
+        properties["__lance_commit_message"] = commit_message
+    target = uri._ds if isinstance(uri, LanceDataset) else _uri_text(uri)
+    engine = _glaive.Dataset.write(
+        to_stream(data_obj, schema),
+        target,
+        mode=mode,
+        max_rows_per_file=max_rows_per_file,
+        max_bytes_per_file=max_bytes_per_file,
+        data_storage_version=data_storage_version,
+        enable_stable_row_ids=enable_stable_row_ids,
+        enable_v2_manifest_paths=enable_v2_manifest_paths,
+        transaction_properties=properties or None,
+        storage_options=storage_options,
+    )
+    return LanceDataset._wrap(engine, storage_options)
