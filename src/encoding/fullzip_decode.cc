@@ -67,8 +67,11 @@ Result<FixedRowCodec> FixedRowCodec::Make(const CompressiveEncoding& given,
       if (encoding->flat().bits_per_value() == 8 && out.lists_.empty()) {
         out.bits_ = true;
         out.value_bytes_ = 1;
+      } else if (encoding->flat().bits_per_value() == 1 && !out.lists_.empty()) {
+        out.packed_bits_ = true;
+        out.value_bytes_ = (items + 7) / 8;
       } else {
-        return NotSupported("full-zip pages of boolean vectors");
+        return Mismatch(*encoding);
       }
       break;
     case Kind::kStruct: {
@@ -128,6 +131,14 @@ Status FixedRowCodec::Append(const uint8_t* rows, int64_t stride, int64_t count,
   }
   int64_t num_items = count * (lists_.empty() ? 1 : lists_.back().items);
   if (null_items_) return items->AppendEmpty(num_items);
+  if (packed_bits_) {
+    for (int64_t r = 0; r < count; ++r) {
+      GLAIVE_RETURN_NOT_OK(
+          items->bits().Append(rows + r * stride + at, 0, lists_.back().items));
+    }
+    items->AddLength(num_items);
+    return Status::OK();
+  }
   GLAIVE_RETURN_NOT_OK(items->data().Reserve(count * value_bytes_));
   uint8_t* to = items->data().tail();
   if (stride == value_bytes_) {

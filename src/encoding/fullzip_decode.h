@@ -43,6 +43,7 @@ class FixedRowCodec {
   std::vector<ListLayer> lists_;  // outer-most first
   std::vector<int64_t> tuple_;    // widths of the fields of a packed struct
   bool bits_ = false;             // one byte per boolean
+  bool packed_bits_ = false;      // a bitmap per row of a boolean vector
   bool null_items_ = false;       // items have no bytes: all null
   int64_t value_bytes_ = 0;       // bytes of the items of a row, without validity
   int64_t row_bytes_ = 0;

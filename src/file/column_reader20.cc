@@ -127,20 +127,6 @@ Result<std::shared_ptr<arrow::ArrayData>> Reader20::ReadLeaf(
     }
     if (!s.ok()) return AtPage(field, part.page, s);
   }
-  if (blob) {
-    // Position 1 without bytes is the mark of a missing value.
-    ValiditySink present;
-    auto* positions =
-        reinterpret_cast<uint64_t*>(values.children()[0].data().mutable_data());
-    const auto* sizes =
-        reinterpret_cast<const uint64_t*>(values.children()[1].data().data());
-    for (int64_t i = 0; i < values.length(); ++i) {
-      const bool missing = sizes[i] == 0 && positions[i] != 0;
-      if (missing) positions[i] = 0;
-      GLAIVE_RETURN_NOT_OK(missing ? present.AppendNulls(1) : present.AppendValid(1));
-    }
-    validity = std::move(present);
-  }
   const int64_t nulls = validity.null_count();
   return values.Finish(validity.Finish(), nulls);
 }

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <arrow/array.h>
-#include <arrow/builder.h>
 #include <arrow/compute/api_vector.h>
 #include <arrow/datum.h>
 #include <arrow/record_batch.h>
@@ -15,6 +14,7 @@
 
 #include "encoding/value_sink.h"
 #include "file/assemble.h"
+#include "file/blob_load.h"
 #include "file/column_reader.h"
 #include "file/column_reader20.h"
 #include "file/file_metadata.h"
@@ -286,6 +286,28 @@ Result<std::shared_ptr<arrow::RecordBatch>> FileReader::Take(
   return taken.record_batch();
 }
 
+Result<std::shared_ptr<arrow::RecordBatch>> FileReader::LoadBlobs(
+    const Projection& projection,
+    const std::shared_ptr<arrow::RecordBatch>& batch) const {
+  const auto& fields = projection.schema.fields();
+  if (static_cast<int>(fields.size()) != batch->num_columns()) {
+    return InvalidInput("a batch of ", batch->num_columns(),
+                        " columns for a projection of ", fields.size());
+  }
+  std::vector<std::shared_ptr<arrow::Field>> arrow_fields;
+  std::vector<std::shared_ptr<arrow::Array>> columns;
+  for (int i = 0; i < batch->num_columns(); ++i) {
+    const Field& field = fields[static_cast<size_t>(i)];
+    GLAIVE_ASSIGN_OR_RETURN(auto data,
+                            LoadBlobColumn(*impl_->object, field, batch->column_data(i)));
+    arrow_fields.push_back(batch->schema()->field(i)->WithType(data->type));
+    columns.push_back(arrow::MakeArray(std::move(data)));
+  }
+  auto schema = arrow::schema(std::move(arrow_fields), batch->schema()->metadata());
+  return arrow::RecordBatch::Make(std::move(schema), batch->num_rows(),
+                                  std::move(columns));
+}
+
 Result<std::shared_ptr<arrow::Array>> FileReader::TakeBlobs(
     const Projection& projection, std::span<const int64_t> rows) const {
   const auto& fields = projection.schema.fields();
@@ -293,36 +315,8 @@ Result<std::shared_ptr<arrow::Array>> FileReader::TakeBlobs(
     return InvalidInput("blobs are read from a projection of one top-level blob column");
   }
   GLAIVE_ASSIGN_OR_RETURN(auto batch, Take(projection, rows));
-  const auto& descriptors = static_cast<const arrow::StructArray&>(*batch->column(0));
-  const auto& positions = static_cast<const arrow::UInt64Array&>(*descriptors.field(0));
-  const auto& sizes = static_cast<const arrow::UInt64Array&>(*descriptors.field(1));
-  std::vector<io::ByteRange> wanted;
-  const auto limit = static_cast<uint64_t>(impl_->metadata.size_bytes);
-  for (int64_t i = 0; i < descriptors.length(); ++i) {
-    if (descriptors.IsNull(i) || sizes.Value(i) == 0) continue;
-    const uint64_t position = positions.Value(i);
-    const uint64_t size = sizes.Value(i);
-    if (position > limit || size > limit - position) {
-      return Corruption("file ", Quoted(impl_->metadata.path), ", column ",
-                        Quoted(fields[0].name), ": a blob lies at ", position, " with ",
-                        size, " bytes, beyond the end of the file");
-    }
-    wanted.push_back({static_cast<int64_t>(position), static_cast<int64_t>(size)});
-  }
-  GLAIVE_ASSIGN_OR_RETURN(auto blobs, impl_->object->ReadMany(wanted));
-  arrow::LargeBinaryBuilder builder;
-  size_t next = 0;
-  for (int64_t i = 0; i < descriptors.length(); ++i) {
-    if (descriptors.IsNull(i)) {
-      GLAIVE_RETURN_NOT_OK(builder.AppendNull());
-    } else if (sizes.Value(i) == 0) {
-      GLAIVE_RETURN_NOT_OK(builder.AppendEmptyValue());
-    } else {
-      const auto& bytes = *blobs[next++];
-      GLAIVE_RETURN_NOT_OK(builder.Append(bytes.data(), bytes.size()));
-    }
-  }
-  return builder.Finish();
+  GLAIVE_ASSIGN_OR_RETURN(auto loaded, LoadBlobs(projection, batch));
+  return loaded->column(0);
 }
 
 Result<std::vector<int64_t>> FileReader::PageBoundaries(int32_t column) const {

@@ -68,9 +68,14 @@ class FileReader {
   // fixed-width value, two for a variable-width one.
   Result<std::shared_ptr<arrow::RecordBatch>> Take(const Projection& projection,
                                                    std::span<const int64_t> rows) const;
+  // ReadRange and Take return large binaries kept out of line as struct<position: uint64,
+  // size: uint64>. This replaces such columns of `batch`, which one of them returned for
+  // `projection`, by their bytes, at every level of structs and lists.
+  Result<std::shared_ptr<arrow::RecordBatch>> LoadBlobs(
+      const Projection& projection,
+      const std::shared_ptr<arrow::RecordBatch>& batch) const;
   // The bytes of a blob column (a projection of that one top-level field) at `rows`, as
-  // in Take: a LargeBinary array. ReadRange and Take return blobs as struct<position:
-  // uint64, size: uint64>.
+  // in Take: a LargeBinary array.
   Result<std::shared_ptr<arrow::Array>> TakeBlobs(const Projection& projection,
                                                   std::span<const int64_t> rows) const;
   // First rows of the pages of one column, plus num_rows() at the end: a scan that cuts

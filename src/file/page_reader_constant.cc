@@ -230,8 +230,12 @@ Status ConstantReader::Read(std::span<const ValueRange> rows, LevelBatch* levels
 
 Result<std::unique_ptr<PageReader>> MakeConstantReader(const PageContext& context,
                                                        const ConstantLayout& layout) {
-  GLAIVE_ASSIGN_OR_RETURN(auto rules,
-                          LevelRules::Make(LayerNumbers(layout), context.path));
+  std::vector<int> layers = LayerNumbers(layout);
+  // An empty struct within structs has one layer whatever its depth, and no nulls at all.
+  const bool empty_struct =
+      context.shape->kind == Kind::kStruct && context.shape->children.empty();
+  if (empty_struct && layers.size() == 1) layers.clear();
+  GLAIVE_ASSIGN_OR_RETURN(auto rules, LevelRules::Make(layers, context.path));
   auto reader = std::make_unique<ConstantReader>(std::move(rules), context);
   GLAIVE_RETURN_NOT_OK(reader->Init(context, layout));
   return reader;

@@ -25,7 +25,7 @@ using TransactionPtr = std::shared_ptr<const Transaction>;
 constexpr auto kMaxBackoffUnit = std::chrono::milliseconds(100);
 constexpr int kMaxBackoffSlots = 64;
 
-std::span<const uint8_t> AsBytes(const std::string& text) {
+std::span<const uint8_t> AsBytes(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
@@ -199,7 +199,7 @@ class Committer {
     } else {
       snapshot->schema = newest->schema;
     }
-    auto shared_bytes = std::make_shared<const std::string>(std::move(bytes));
+    const SharedBytes shared_bytes = SharedBytes::FromString(std::move(bytes));
     GLAIVE_ASSIGN_OR_RETURN(
         snapshot->fragments,
         FragmentList::Make(shared_bytes, std::move(next.summaries),
@@ -207,7 +207,7 @@ class Committer {
     snapshot->header = std::move(next.header);
 
     GLAIVE_RETURN_NOT_OK(WriteTransactionFile(transaction_bytes));
-    Status put = store_.PutIfAbsent(snapshot->path, AsBytes(*shared_bytes));
+    Status put = store_.PutIfAbsent(snapshot->path, AsBytes(shared_bytes.view));
     if (!put.ok()) {
       if (KindOf(put) == ErrorKind::kAlreadyExists) {
         *collided = true;

@@ -36,14 +36,17 @@ int64_t TimestampUs(const lance::table::Manifest& header) {
                               static_cast<uint64_t>(header.timestamp().nanos() / 1000));
 }
 
-VersionInfo Describe(const ManifestFile& manifest) {
+Result<VersionInfo> Describe(const ManifestFile& manifest) {
   uint64_t rows = 0, files = 0, deleted = 0, deletion_files = 0, bytes = 0;
   for (const FragmentSummary& s : manifest.fragments) {
-    rows += static_cast<uint64_t>(s.physical_rows);
-    files += s.num_files;
-    deleted += static_cast<uint64_t>(s.deleted_rows);
+    GLAIVE_ASSIGN_OR_RETURN(
+        const FragmentFiles of_fragment,
+        SummarizeFiles(manifest.bytes.view.substr(s.offset, s.length)));
+    files += of_fragment.count;
+    bytes += of_fragment.bytes;
+    rows += s.physical_rows;
+    deleted += s.deleted_rows;
     deletion_files += s.has_deletion_file ? 1 : 0;
-    bytes += s.file_bytes;
   }
   VersionInfo info;
   info.version = static_cast<int64_t>(manifest.header->version());
@@ -173,7 +176,7 @@ int64_t Dataset::physical_rows(int index) const {
 }
 int64_t Dataset::live_rows(int index) const {
   const FragmentSummary& summary = impl_->snapshot->fragments->summary(index);
-  return summary.physical_rows - summary.deleted_rows;
+  return int64_t{summary.physical_rows} - summary.deleted_rows;
 }
 int64_t Dataset::count_rows() const {
   const FragmentList& fragments = *impl_->snapshot->fragments;
@@ -276,7 +279,7 @@ Result<std::vector<VersionInfo>> Dataset::ListVersions() const {
           if (KindOf(manifest.status()) == ErrorKind::kNotFound) return Status::OK();
           return manifest.status();
         }
-        found[static_cast<size_t>(i)] = Describe(*manifest);
+        GLAIVE_ASSIGN_OR_RETURN(found[static_cast<size_t>(i)], Describe(*manifest));
         return Status::OK();
       }));
   std::vector<VersionInfo> versions;

@@ -25,67 +25,49 @@ enum : uint32_t {
   kSpilledCreated = 14,
 };
 constexpr uint32_t kFileSizeBytes = 6;   // in DataFile
-constexpr uint32_t kFileBaseId = 7;      // in DataFile and DeletionFile alike
 constexpr uint32_t kNumDeletedRows = 4;  // in DeletionFile
 
 Status Malformed() { return Corruption("a fragment of the manifest does not decode"); }
 
-bool ScanDeletionFile(std::span<const uint8_t> bytes, FragmentSummary* summary) {
-  WireReader reader(bytes);
-  uint64_t deleted = 0;
-  while (!reader.done()) {
-    uint32_t field, type;
-    if (!reader.ReadTag(&field, &type)) return false;
-    if (field == kNumDeletedRows && type == WireReader::kVarint) {
-      if (!reader.ReadVarint(&deleted)) return false;
-    } else {
-      if (field == kFileBaseId) summary->has_base_path = true;
-      if (!reader.Skip(type)) return false;
-    }
-  }
-  if (deleted > std::numeric_limits<uint32_t>::max()) return false;
-  summary->has_deletion_file = true;
-  summary->deleted_rows = static_cast<int64_t>(deleted);
-  return true;
+std::span<const uint8_t> AsBytes(std::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-bool ScanDataFile(std::span<const uint8_t> bytes, FragmentSummary* summary) {
-  WireReader reader(bytes);
+// Sets `*value` to the last value of a varint field; other fields are skipped.
+bool ScanVarint(std::span<const uint8_t> message, uint32_t wanted, uint64_t* value) {
+  WireReader reader(message);
   while (!reader.done()) {
     uint32_t field, type;
     if (!reader.ReadTag(&field, &type)) return false;
-    if (field == kFileSizeBytes && type == WireReader::kVarint) {
-      uint64_t size_bytes;
-      if (!reader.ReadVarint(&size_bytes)) return false;
-      summary->file_bytes += size_bytes;
-      continue;
+    if (field == wanted && type == WireReader::kVarint) {
+      if (!reader.ReadVarint(value)) return false;
+    } else if (!reader.Skip(type)) {
+      return false;
     }
-    if (field == kFileBaseId) summary->has_base_path = true;
-    if (!reader.Skip(type)) return false;
   }
-  summary->num_files++;
   return true;
 }
 
 bool Scan(std::span<const uint8_t> message, FragmentSummary* summary) {
   WireReader reader(message);
-  uint64_t physical_rows = 0;
+  uint64_t id = 0, physical_rows = 0, deleted_rows = 0;
   while (!reader.done()) {
     uint32_t field, type;
     if (!reader.ReadTag(&field, &type)) return false;
     std::span<const uint8_t> bytes;
     if (field == kId && type == WireReader::kVarint) {
-      if (!reader.ReadVarint(&summary->id)) return false;
+      if (!reader.ReadVarint(&id)) return false;
     } else if (field == kPhysicalRows && type == WireReader::kVarint) {
       if (!reader.ReadVarint(&physical_rows)) return false;
     } else if (type == WireReader::kBytes) {
       if (!reader.ReadBytes(&bytes)) return false;
       switch (field) {
         case kFiles:
-          if (!ScanDataFile(bytes, summary)) return false;
+          summary->has_files = true;
           break;
         case kDeletionFile:
-          if (!ScanDeletionFile(bytes, summary)) return false;
+          summary->has_deletion_file = true;
+          if (!ScanVarint(bytes, kNumDeletedRows, &deleted_rows)) return false;
           break;
         case kInlineRowIds:
           summary->has_inline_row_ids = true;
@@ -108,20 +90,50 @@ bool Scan(std::span<const uint8_t> message, FragmentSummary* summary) {
   // Row offsets and fragment ids share one 64-bit address, 32 bits each. The largest id
   // marks deleted rows.
   constexpr uint64_t kMax = std::numeric_limits<uint32_t>::max();
-  if (summary->id >= kMax || physical_rows > kMax) return false;
-  summary->physical_rows = static_cast<int64_t>(physical_rows);
-  return physical_rows == 0 || summary->deleted_rows <= summary->physical_rows;
+  if (id >= kMax || physical_rows > kMax || deleted_rows > kMax) return false;
+  if (physical_rows != 0 && deleted_rows > physical_rows) return false;
+  summary->id = static_cast<uint32_t>(id);
+  summary->physical_rows = static_cast<uint32_t>(physical_rows);
+  summary->deleted_rows = static_cast<uint32_t>(deleted_rows);
+  return true;
 }
 
 std::atomic<uint64_t> next_serial{1};
 
 }  // namespace
 
-Result<FragmentSummary> SummarizeFragment(std::span<const uint8_t> message) {
+SharedBytes SharedBytes::FromString(std::string text) {
+  auto owner = std::make_shared<const std::string>(std::move(text));
+  const std::string_view view(*owner);
+  return {std::move(owner), view};
+}
+
+Result<FragmentSummary> SummarizeFragment(std::string_view message) {
   FragmentSummary summary;
-  if (!Scan(message, &summary)) return Malformed();
-  summary.length = message.size();
+  if (!Scan(AsBytes(message), &summary)) return Malformed();
+  summary.length = static_cast<uint32_t>(message.size());
   return summary;
+}
+
+Result<FragmentFiles> SummarizeFiles(std::string_view message) {
+  FragmentFiles files;
+  WireReader reader(AsBytes(message));
+  while (!reader.done()) {
+    uint32_t field, type;
+    if (!reader.ReadTag(&field, &type)) return Malformed();
+    std::span<const uint8_t> bytes;
+    if (field != kFiles || type != WireReader::kBytes) {
+      if (!reader.Skip(type)) return Malformed();
+      continue;
+    }
+    uint64_t size_bytes = 0;
+    if (!reader.ReadBytes(&bytes) || !ScanVarint(bytes, kFileSizeBytes, &size_bytes)) {
+      return Malformed();
+    }
+    files.count++;
+    files.bytes += size_bytes;
+  }
+  return files;
 }
 
 FragmentState::FragmentState(std::string serialized)
@@ -148,7 +160,7 @@ const lance::table::DataFragment& FragmentState::message() const {
 }
 
 Result<std::shared_ptr<const FragmentList>> FragmentList::Make(
-    std::shared_ptr<const std::string> bytes, std::vector<FragmentSummary> summaries,
+    SharedBytes bytes, std::vector<FragmentSummary> summaries,
     const FragmentList* previous) {
   std::shared_ptr<FragmentList> list(new FragmentList());
   list->bytes_ = std::move(bytes);
@@ -217,7 +229,7 @@ int FragmentList::Find(uint64_t id) const {
 
 size_t FragmentList::memory_bytes() const {
   return summaries_.size() * (sizeof(FragmentSummary) + sizeof(FragmentState) + 600) +
-         (bytes_ ? bytes_->size() : 0);
+         bytes_.view.size();
 }
 
 }  // namespace glaive::table

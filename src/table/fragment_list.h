@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -26,41 +27,51 @@ namespace glaive::table {
 class DeletionVector;
 class FragmentReader;
 
-// What commits and counts need to know of a fragment.
+// Bytes that stay where they are as long as `owner` lives.
+struct SharedBytes {
+  std::shared_ptr<const void> owner;
+  std::string_view view;
+
+  static SharedBytes FromString(std::string text);
+};
+
+// What commits and counts need to know of a fragment. Small: tables may have very many.
 struct FragmentSummary {
-  uint64_t id = 0;
-  int64_t physical_rows = 0;  // 0 in manifests of old writers: unknown
-  int64_t deleted_rows = 0;   // as the manifest says; 0 may mean unknown
-  uint32_t num_files = 0;
-  uint64_t file_bytes = 0;  // of its data files, as far as the manifest says
-  bool has_deletion_file = false;
-  bool has_inline_row_ids = false;
-  bool has_spilled_lineage =
-      false;  // any of the three markers of a sequence in a data file
-  bool has_spilled_row_ids = false;
-  bool has_base_path = false;  // some file lies under another base path
-  // The serialized message within FragmentList::bytes().
-  size_t offset = 0;
-  size_t length = 0;
+  uint32_t id = 0;
+  uint32_t physical_rows = 0;  // 0 in manifests of old writers: unknown
+  uint32_t deleted_rows = 0;   // as the manifest says; 0 may mean unknown
+  // The serialized message within the bytes of the list.
+  uint32_t offset = 0;
+  uint32_t length = 0;
+  bool has_files : 1 = false;
+  bool has_deletion_file : 1 = false;
+  bool has_inline_row_ids : 1 = false;
+  bool has_spilled_row_ids : 1 = false;
+  bool has_spilled_lineage : 1 = false;  // any of the three sequences is in a data file
 };
 
 // What the flags of a manifest need to know of all its fragments together.
 struct FragmentTraits {
   bool any_deletion_file = false;
   bool any_spilled_lineage = false;
-  bool any_base_path = false;
   bool all_have_row_ids = true;
 
   void Add(const FragmentSummary& summary) {
     any_deletion_file |= summary.has_deletion_file;
     any_spilled_lineage |= summary.has_spilled_lineage;
-    any_base_path |= summary.has_base_path;
     all_have_row_ids &= summary.has_inline_row_ids || summary.has_spilled_row_ids;
   }
 };
 
 // Corruption when the bytes are not a fragment. `offset` is left alone.
-Result<FragmentSummary> SummarizeFragment(std::span<const uint8_t> message);
+Result<FragmentSummary> SummarizeFragment(std::string_view message);
+
+// Number and size of the data files, as far as the message says.
+struct FragmentFiles {
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+};
+Result<FragmentFiles> SummarizeFiles(std::string_view message);
 
 // One fragment together with what was loaded for it; shared by all snapshots that hold
 // the very same fragment. Thread-safe.
@@ -98,7 +109,7 @@ class FragmentList {
   // `summaries` refer to `bytes` by offset. Corruption when ids are not strictly
   // ascending.
   static Result<std::shared_ptr<const FragmentList>> Make(
-      std::shared_ptr<const std::string> bytes, std::vector<FragmentSummary> summaries,
+      SharedBytes bytes, std::vector<FragmentSummary> summaries,
       const FragmentList* previous = nullptr);
 
   int size() const { return static_cast<int>(summaries_.size()); }
@@ -106,7 +117,7 @@ class FragmentList {
   std::span<const FragmentSummary> summaries() const { return summaries_; }
   std::string_view serialized(int index) const {
     const FragmentSummary& s = summaries_[index];
-    return std::string_view(*bytes_).substr(s.offset, s.length);
+    return bytes_.view.substr(s.offset, s.length);
   }
   FragmentState& state(int index) const { return *shared_state(index); }
   const std::shared_ptr<FragmentState>& shared_state(int index) const;
@@ -122,7 +133,7 @@ class FragmentList {
   FragmentList() = default;
   void BuildStates() const;
 
-  std::shared_ptr<const std::string> bytes_;
+  SharedBytes bytes_;
   std::vector<FragmentSummary> summaries_;
   int64_t physical_rows_ = 0;
   int64_t deleted_rows_ = 0;

@@ -58,12 +58,15 @@ ManifestFile::ManifestFile(ManifestFile&&) noexcept = default;
 ManifestFile& ManifestFile::operator=(ManifestFile&&) noexcept = default;
 ManifestFile::~ManifestFile() = default;
 
-Result<ManifestFile> ParseManifest(std::shared_ptr<const std::string> bytes) {
+Result<ManifestFile> ParseManifest(SharedBytes bytes) {
   // Errors are returned; protobuf would also print them.
   static const bool silenced = (google::protobuf::SetLogHandler(nullptr), true);
   static_cast<void>(silenced);
-  const size_t size = bytes->size();
-  const auto* data = reinterpret_cast<const uint8_t*>(bytes->data());
+  const size_t size = bytes.view.size();
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.view.data());
+  if (size > std::numeric_limits<uint32_t>::max()) {
+    return Corruption("the manifest has ", size, " bytes, more than the format can hold");
+  }
   if (size < kFooterBytes + 4) {
     return Corruption("the manifest has only ", size, " bytes");
   }
@@ -102,8 +105,11 @@ Result<ManifestFile> ParseManifest(std::shared_ptr<const std::string> bytes) {
     header.append(reinterpret_cast<const char*>(message.data()) + kept_from,
                   start - kept_from);
     kept_from = reader.position();
-    GLAIVE_ASSIGN_OR_RETURN(FragmentSummary summary, SummarizeFragment(fragment));
-    summary.offset = static_cast<size_t>(fragment.data() - data);
+    GLAIVE_ASSIGN_OR_RETURN(
+        FragmentSummary summary,
+        SummarizeFragment(bytes.view.substr(static_cast<size_t>(fragment.data() - data),
+                                            fragment.size())));
+    summary.offset = static_cast<uint32_t>(fragment.data() - data);
     result.fragments.push_back(summary);
   }
   header.append(reinterpret_cast<const char*>(message.data()) + kept_from,
@@ -118,7 +124,7 @@ Result<ManifestFile> ParseManifest(std::shared_ptr<const std::string> bytes) {
       [](const FragmentSummary& a, const FragmentSummary& b) { return a.id < b.id; });
 
   result.bytes = std::move(bytes);
-  std::string_view file(*result.bytes);
+  const std::string_view file = result.bytes.view;
   if (result.header->has_index_section()) {
     GLAIVE_ASSIGN_OR_RETURN(
         result.index_section,
@@ -150,7 +156,7 @@ Result<std::string> SerializeManifest(const ManifestParts& parts,
 
   std::string out;
   out.reserve(estimate);
-  lance::table::Manifest header = *parts.header;
+  lance::table::Manifest& header = *parts.header;
   header.clear_index_section();
   header.clear_transaction_section();
   header.clear_transaction_section_v14();
@@ -173,8 +179,8 @@ Result<std::string> SerializeManifest(const ManifestParts& parts,
     std::string_view fragment = parts.fragments[i];
     AppendVarint(&out, kFragmentsTag);
     AppendVarint(&out, fragment.size());
-    summaries[i].offset = out.size();
-    summaries[i].length = fragment.size();
+    summaries[i].offset = static_cast<uint32_t>(out.size());
+    summaries[i].length = static_cast<uint32_t>(fragment.size());
     out += fragment;
   }
   const auto length = static_cast<uint32_t>(out.size() - position - 4);

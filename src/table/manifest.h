@@ -31,7 +31,7 @@ struct ManifestFile {
 
   std::unique_ptr<lance::table::Manifest> header;
   std::vector<FragmentSummary> fragments;
-  std::shared_ptr<const std::string> bytes;
+  SharedBytes bytes;  // below 4 GiB
 
   // The serialized IndexSection and Transaction, when the file holds them inline.
   std::optional<std::string_view> index_section;
@@ -40,15 +40,14 @@ struct ManifestFile {
 
 // Parses untrusted bytes: Corruption when framing, messages or the order of fragments are
 // broken.
-Result<ManifestFile> ParseManifest(std::shared_ptr<const std::string> bytes);
+Result<ManifestFile> ParseManifest(SharedBytes bytes);
 
 // What a new manifest file is made of. Fragments in ascending order of id.
 struct ManifestParts {
-  const lance::table::Manifest* header =
-      nullptr;                              // section offsets are set by the writer
-  std::vector<std::string_view> fragments;  // serialized messages
-  std::string_view index_section;           // empty: none
-  std::string_view transaction;             // serialized Transaction
+  lance::table::Manifest* header = nullptr;  // its section offsets get set
+  std::vector<std::string_view> fragments;   // serialized messages
+  std::string_view index_section;            // empty: none
+  std::string_view transaction;              // serialized Transaction
 };
 
 // The bytes of the file. `summaries` describes parts.fragments one by one; their offsets

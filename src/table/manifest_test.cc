@@ -60,14 +60,13 @@ struct Example {
     index = section.SerializeAsString();
   }
 
-  std::string Serialize(std::vector<FragmentSummary>* summaries) const {
+  std::string Serialize(std::vector<FragmentSummary>* summaries) {
     ManifestParts parts;
     parts.header = &header;
     summaries->clear();
     for (const std::string& fragment : fragments) {
       parts.fragments.push_back(fragment);
-      summaries->push_back(*SummarizeFragment(
-          {reinterpret_cast<const uint8_t*>(fragment.data()), fragment.size()}));
+      summaries->push_back(*SummarizeFragment(fragment));
     }
     parts.index_section = index;
     parts.transaction = transaction;
@@ -78,7 +77,7 @@ struct Example {
 };
 
 Result<ManifestFile> Parse(std::string bytes) {
-  return ParseManifest(std::make_shared<const std::string>(std::move(bytes)));
+  return ParseManifest(SharedBytes::FromString(std::move(bytes)));
 }
 
 TEST(ManifestFile, RoundTrip) {
@@ -100,9 +99,11 @@ TEST(ManifestFile, RoundTrip) {
     EXPECT_EQ(bytes.substr(written[i].offset, written[i].length), example.fragments[i]);
   }
   EXPECT_EQ(manifest.fragments[1].id, 5u);
-  EXPECT_EQ(manifest.fragments[1].physical_rows, 100);
-  EXPECT_EQ(manifest.fragments[1].deleted_rows, 30);
-  EXPECT_EQ(manifest.fragments[1].file_bytes, 105u);
+  EXPECT_EQ(manifest.fragments[1].physical_rows, 100u);
+  EXPECT_EQ(manifest.fragments[1].deleted_rows, 30u);
+  ASSERT_OK_AND_ASSIGN(auto files, SummarizeFiles(example.fragments[1]));
+  EXPECT_EQ(files.count, 1u);
+  EXPECT_EQ(files.bytes, 105u);
   EXPECT_TRUE(manifest.fragments[1].has_deletion_file);
   EXPECT_FALSE(manifest.fragments[2].has_deletion_file);
 }
@@ -182,13 +183,11 @@ TEST(ManifestFile, SurvivesDamage) {
 }
 
 TEST(FragmentList, RefusesDoubleIds) {
-  auto bytes =
-      std::make_shared<const std::string>(MakeFragment(3, 1).SerializeAsString());
-  ASSERT_OK_AND_ASSIGN(auto summary,
-                       SummarizeFragment({reinterpret_cast<const uint8_t*>(bytes->data()),
-                                          bytes->size()}));
-  EXPECT_KIND(ErrorKind::kCorruption,
-              FragmentList::Make(bytes, {summary, summary}).status());
+  const std::string message = MakeFragment(3, 1).SerializeAsString();
+  ASSERT_OK_AND_ASSIGN(auto summary, SummarizeFragment(message));
+  EXPECT_KIND(
+      ErrorKind::kCorruption,
+      FragmentList::Make(SharedBytes::FromString(message), {summary, summary}).status());
 }
 
 TEST(FragmentList, SharesWhatStaysTheSame) {
@@ -199,13 +198,11 @@ TEST(FragmentList, SharesWhatStaysTheSame) {
     std::string all;
     std::vector<FragmentSummary> summaries;
     for (const auto& part : parts) {
-      summaries.push_back(*SummarizeFragment(
-          {reinterpret_cast<const uint8_t*>(part.data()), part.size()}));
-      summaries.back().offset = all.size();
+      summaries.push_back(*SummarizeFragment(part));
+      summaries.back().offset = static_cast<uint32_t>(all.size());
       all += part;
     }
-    return *FragmentList::Make(std::make_shared<const std::string>(all), summaries,
-                               previous);
+    return *FragmentList::Make(SharedBytes::FromString(all), summaries, previous);
   };
   auto first = make({one, two}, nullptr);
   EXPECT_EQ(first->total_physical_rows(), 30);

@@ -153,10 +153,7 @@ class Builder {
   Status AddOwned(const DataFragment& fragment) {
     next_.owned.push_back(fragment.SerializeAsString());
     const std::string& bytes = next_.owned.back();
-    GLAIVE_ASSIGN_OR_RETURN(
-        FragmentSummary summary,
-        SummarizeFragment(
-            {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
+    GLAIVE_ASSIGN_OR_RETURN(FragmentSummary summary, SummarizeFragment(bytes));
     next_.serialized.push_back(bytes);
     next_.summaries.push_back(summary);
     return Status::OK();

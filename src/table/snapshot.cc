@@ -1,5 +1,6 @@
 #include "table/snapshot.h"
 
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -23,6 +24,15 @@ constexpr size_t kRecentTransactions = 64;
 
 std::string StateKey(const TableEnv& env) { return "table-state:" + env.store->root(); }
 
+Status ParseFragment(const ManifestFile& manifest, const FragmentSummary& summary,
+                     lance::table::DataFragment* fragment) {
+  if (fragment->ParseFromArray(manifest.bytes.view.data() + summary.offset,
+                               static_cast<int>(summary.length))) {
+    return Status::OK();
+  }
+  return Corruption("fragment ", summary.id, " of the manifest does not decode");
+}
+
 Result<file::FileVersion> FileVersionOf(const ManifestFile& manifest) {
   const lance::table::Manifest& header = *manifest.header;
   if (header.has_data_format() && !header.data_format().version().empty()) {
@@ -35,10 +45,7 @@ Result<file::FileVersion> FileVersionOf(const ManifestFile& manifest) {
   // Old writers: the files know.
   for (const FragmentSummary& summary : manifest.fragments) {
     lance::table::DataFragment fragment;
-    if (!fragment.ParseFromArray(manifest.bytes->data() + summary.offset,
-                                 static_cast<int>(summary.length))) {
-      return Corruption("fragment ", summary.id, " of the manifest does not decode");
-    }
+    GLAIVE_RETURN_NOT_OK(ParseFragment(manifest, summary, &fragment));
     for (const auto& file : fragment.files()) return DataFileVersionOf(file);
   }
   if (header.reader_feature_flags() & kFlagV2Format) return file::kDefaultFileVersion;
@@ -48,17 +55,13 @@ Result<file::FileVersion> FileVersionOf(const ManifestFile& manifest) {
 // Manifests of old writers do not say how many rows a fragment has or lost: ask its
 // files, and complete the serialized message, so that the next commit keeps the answer.
 Status FillRowCounts(const TableEnv& env, ManifestFile* manifest) {
-  std::shared_ptr<std::string> bytes;
+  std::string added;
   for (FragmentSummary& summary : manifest->fragments) {
-    const bool no_rows = summary.physical_rows == 0 && summary.num_files > 0;
+    const bool no_rows = summary.physical_rows == 0 && summary.has_files;
     const bool no_deleted = summary.has_deletion_file && summary.deleted_rows == 0;
-    if ((!no_rows && !no_deleted) || summary.has_base_path) continue;
-    if (!bytes) bytes = std::make_shared<std::string>(*manifest->bytes);
+    if (!no_rows && !no_deleted) continue;
     lance::table::DataFragment fragment;
-    if (!fragment.ParseFromArray(bytes->data() + summary.offset,
-                                 static_cast<int>(summary.length))) {
-      return Corruption("fragment ", summary.id, " of the manifest does not decode");
-    }
+    GLAIVE_RETURN_NOT_OK(ParseFragment(*manifest, summary, &fragment));
     if (no_rows) {
       GLAIVE_ASSIGN_OR_RETURN(auto reader, OpenDataFile(env, fragment.files(0)));
       fragment.set_physical_rows(static_cast<uint64_t>(reader->num_rows()));
@@ -72,25 +75,27 @@ Status FillRowCounts(const TableEnv& env, ManifestFile* manifest) {
           static_cast<uint64_t>(deletions->size()));
     }
     const std::string serialized = fragment.SerializeAsString();
-    GLAIVE_ASSIGN_OR_RETURN(
-        FragmentSummary filled,
-        SummarizeFragment(
-            {reinterpret_cast<const uint8_t*>(serialized.data()), serialized.size()}));
-    filled.offset = bytes->size();
-    *bytes += serialized;
+    GLAIVE_ASSIGN_OR_RETURN(FragmentSummary filled, SummarizeFragment(serialized));
+    const size_t offset = manifest->bytes.view.size() + added.size();
+    if (offset + serialized.size() > std::numeric_limits<uint32_t>::max()) {
+      return Corruption("the manifest is too large");
+    }
+    filled.offset = static_cast<uint32_t>(offset);
+    added += serialized;
     summary = filled;
   }
-  if (bytes) {
-    // The sections are views of the old buffer: copy them over by position.
-    auto move_view = [&](std::optional<std::string_view>& view) {
-      if (!view) return;
-      const auto offset = static_cast<size_t>(view->data() - manifest->bytes->data());
-      view = std::string_view(*bytes).substr(offset, view->size());
-    };
-    move_view(manifest->index_section);
-    move_view(manifest->transaction_section);
-    manifest->bytes = std::move(bytes);
+  if (added.empty()) return Status::OK();
+  // The sections are views of the old bytes: point them to the same place of the new
+  // ones.
+  const char* old_begin = manifest->bytes.view.data();
+  SharedBytes bytes = SharedBytes::FromString(std::string(manifest->bytes.view) + added);
+  for (auto* view : {&manifest->index_section, &manifest->transaction_section}) {
+    if (*view) {
+      *view = bytes.view.substr(static_cast<size_t>((*view)->data() - old_begin),
+                                (*view)->size());
+    }
   }
+  manifest->bytes = std::move(bytes);
   return Status::OK();
 }
 
@@ -139,9 +144,9 @@ void Publish(const TableEnv& env, TableState& state, SnapshotPtr snapshot,
 Result<ManifestFile> LoadManifest(io::ObjectStore& store, VersionRef ref) {
   const std::string path = ManifestPath(ref.version, ref.scheme);
   GLAIVE_ASSIGN_OR_RETURN(auto buffer, store.Get(path));
-  auto bytes = std::make_shared<const std::string>(
-      reinterpret_cast<const char*>(buffer->data()), static_cast<size_t>(buffer->size()));
-  auto manifest = ParseManifest(std::move(bytes));
+  const std::string_view view(reinterpret_cast<const char*>(buffer->data()),
+                              static_cast<size_t>(buffer->size()));
+  auto manifest = ParseManifest({std::move(buffer), view});
   if (!manifest.ok()) {
     return WithContext(manifest.status(),
                        "manifest " + path + " of table " + store.root());
@@ -192,9 +197,6 @@ Result<SnapshotPtr> LoadSnapshot(const TableEnv& env, VersionRef ref,
         FragmentList::Make(manifest.bytes, std::move(manifest.fragments),
                            previous == nullptr ? nullptr : previous->fragments.get()));
     const FragmentTraits& traits = snapshot->fragments->traits();
-    if (traits.any_base_path) {
-      return NotSupported("files under several base paths (a shallow clone or a branch)");
-    }
     const bool stable =
         (manifest.header->reader_feature_flags() & kFlagStableRowIds) != 0;
     if (stable && !traits.all_have_row_ids) {

@@ -9,6 +9,8 @@ The names load at first use, so importing this package alone is quick.
 """
 
 import importlib
+import sys
+import types
 
 from .._glaive import __version__, simd_info
 
@@ -91,3 +93,15 @@ def __getattr__(name):
 
 def __dir__():
     return sorted({*globals(), *__all__})
+
+
+class _Package(types.ModuleType):
+    """Keeps `lance.dataset` the function when the submodule of the same name is imported."""
+
+    def __setattr__(self, name, value):
+        if name == "dataset" and isinstance(value, types.ModuleType):
+            return
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

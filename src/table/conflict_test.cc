@@ -1,0 +1,289 @@
+// The conflict matrix, cell by cell.
+#include "table/conflict.h"
+
+#include <functional>
+
+#include <arrow/type.h>
+#include <gtest/gtest.h>
+
+#include "file/schema.h"
+#include "format/file.pb.h"
+#include "format/table.pb.h"
+#include "format/transaction.pb.h"
+#include "io/test_util.h"
+
+namespace glaive::table {
+namespace {
+
+using lance::table::Transaction;
+
+file::Schema TwoColumns() {
+  return *file::Schema::FromArrow(*arrow::schema(
+      {arrow::field("a", arrow::int32()), arrow::field("b", arrow::utf8())}));
+}
+
+Transaction Append() {
+  Transaction t;
+  auto* file = t.mutable_append()->add_fragments()->add_files();
+  file->add_fields(0);
+  file->add_fields(1);
+  return t;
+}
+Transaction Delete(uint64_t fragment) {
+  Transaction t;
+  t.mutable_delete_()->add_updated_fragments()->set_id(fragment);
+  return t;
+}
+Transaction DeleteWhole(uint64_t fragment) {
+  Transaction t;
+  t.mutable_delete_()->add_deleted_fragment_ids(fragment);
+  return t;
+}
+Transaction Update(uint64_t fragment) {
+  Transaction t;
+  t.mutable_update()->add_updated_fragments()->set_id(fragment);
+  return t;
+}
+Transaction Overwrite(const char* key = nullptr) {
+  Transaction t;
+  t.mutable_overwrite();
+  if (key) (*t.mutable_overwrite()->mutable_config_upsert_values())[key] = "x";
+  return t;
+}
+Transaction Rewrite(uint64_t fragment) {
+  Transaction t;
+  t.mutable_rewrite()->add_groups()->add_old_fragments()->set_id(fragment);
+  return t;
+}
+Transaction Restore() {
+  Transaction t;
+  t.mutable_restore()->set_version(1);
+  return t;
+}
+Transaction Reserve() {
+  Transaction t;
+  t.mutable_reserve_fragments();
+  return t;
+}
+Transaction Merge(const file::Schema& schema) {
+  Transaction t;
+  schema.ToProto(t.mutable_merge()->mutable_schema());
+  t.mutable_merge()->set_preserves_nullability(true);
+  return t;
+}
+Transaction Project(const file::Schema& schema, bool preserves = true) {
+  Transaction t;
+  schema.ToProto(t.mutable_project()->mutable_schema());
+  t.mutable_project()->set_preserves_nullability(preserves);
+  return t;
+}
+Transaction Config(const char* key) {
+  Transaction t;
+  t.mutable_update_config()->mutable_config_updates()->add_update_entries()->set_key(key);
+  return t;
+}
+Transaction TableMetadata(const char* key) {
+  Transaction t;
+  t.mutable_update_config()
+      ->mutable_table_metadata_updates()
+      ->add_update_entries()
+      ->set_key(key);
+  return t;
+}
+Transaction SchemaMetadata() {
+  Transaction t;
+  t.mutable_update_config()->mutable_schema_metadata_updates();
+  return t;
+}
+Transaction FieldMetadata(int32_t field) {
+  Transaction t;
+  (*t.mutable_update_config()->mutable_field_metadata_updates())[field];
+  return t;
+}
+Transaction Index(const char* name, int32_t field = 0) {
+  Transaction t;
+  auto* index = t.mutable_create_index()->add_new_indices();
+  index->set_name(name);
+  index->add_fields(field);
+  return t;
+}
+Transaction Replacement(uint64_t fragment, int32_t field) {
+  Transaction t;
+  auto* group = t.mutable_data_replacement()->add_replacements();
+  group->set_fragment_id(fragment);
+  group->mutable_new_file()->add_fields(field);
+  return t;
+}
+Transaction MemWal() {
+  Transaction t;
+  t.mutable_update_mem_wal_state();
+  return t;
+}
+Transaction Bases() {
+  Transaction t;
+  t.mutable_update_bases();
+  return t;
+}
+Transaction Unknown() { return {}; }
+
+constexpr auto kNone = ConflictKind::kNone;
+constexpr auto kRebase = ConflictKind::kRebase;
+constexpr auto kRetry = ConflictKind::kRetryable;
+constexpr auto kNever = ConflictKind::kIncompatible;
+
+ConflictKind Check(const Transaction& ours, const Transaction& theirs,
+                   bool rows_known = true) {
+  static const file::Schema schema = TwoColumns();
+  return CheckConflict(ours, theirs, {&schema, rows_known});
+}
+
+TEST(Conflict, Append) {
+  const auto same = TwoColumns();
+  for (const Transaction& theirs :
+       {Append(), Delete(0), DeleteWhole(0), Update(0), Rewrite(0), Reserve(), Index("i"),
+        Config("k"), SchemaMetadata(), Replacement(0, 0), Bases(), Merge(same),
+        Project(same)}) {
+    EXPECT_EQ(Check(Append(), theirs), kNone) << theirs.ShortDebugString();
+  }
+  for (const Transaction& theirs : {Overwrite(), Restore(), MemWal(), Unknown()}) {
+    EXPECT_EQ(Check(Append(), theirs), kNever) << theirs.ShortDebugString();
+  }
+}
+
+// Where the meaning of a field id changed, committing would lose or mix up values.
+TEST(Conflict, AppendOverAnotherSchema) {
+  auto with = [](const std::function<void(std::vector<file::Field>*)>& change) {
+    auto fields = TwoColumns().fields();
+    change(&fields);
+    return file::Schema(fields);
+  };
+  const auto renamed = with([](auto* f) { (*f)[1].name = "c"; });
+  const auto dropped = with([](auto* f) { f->pop_back(); });
+  const auto cast = with([](auto* f) { (*f)[1].id = 2; });
+  const auto reused = with([](auto* f) { (*f)[1].logical_type = "int64"; });
+  const auto added = with([](auto* f) {
+    f->push_back(f->back());
+    f->back().id = 2;
+    f->back().name = "new";
+  });
+  const auto added_required = with([](auto* f) {
+    f->push_back(f->back());
+    f->back().id = 2;
+    f->back().name = "new";
+    f->back().nullable = false;
+  });
+  EXPECT_EQ(Check(Append(), Project(renamed)), kNone);
+  EXPECT_EQ(Check(Append(), Merge(added)), kNone);
+  EXPECT_EQ(Check(Append(), Project(dropped)), kRetry);
+  EXPECT_EQ(Check(Append(), Merge(cast)), kRetry);
+  EXPECT_EQ(Check(Append(), Merge(reused)), kRetry);
+  EXPECT_EQ(Check(Append(), Merge(added_required)), kRetry);
+  EXPECT_EQ(Check(Append(), Project(TwoColumns(), /*preserves=*/false)), kRetry);
+}
+
+TEST(Conflict, Delete) {
+  const auto same = TwoColumns();
+  EXPECT_EQ(Check(Delete(1), Append()), kNone);
+  for (const Transaction& theirs : {Delete(1), DeleteWhole(1), Update(1)}) {
+    EXPECT_EQ(Check(Delete(1), theirs), kRebase);
+    EXPECT_EQ(Check(Delete(1), theirs, /*rows_known=*/false), kRetry);
+    EXPECT_EQ(Check(DeleteWhole(1), theirs), kRebase);
+    EXPECT_EQ(Check(Delete(2), theirs, /*rows_known=*/false), kNone);
+  }
+  EXPECT_EQ(Check(Delete(1), Rewrite(1)), kRetry);
+  EXPECT_EQ(Check(Delete(1), Rewrite(2)), kNone);
+  EXPECT_EQ(Check(Delete(1), Replacement(1, 0)), kRetry);
+  EXPECT_EQ(Check(Delete(1), Replacement(2, 0)), kNone);
+  EXPECT_EQ(Check(Delete(1), Merge(same)), kRetry);
+  for (const Transaction& theirs :
+       {Project(same), Index("i"), Config("k"), SchemaMetadata(), Reserve(), Bases()}) {
+    EXPECT_EQ(Check(Delete(1), theirs), kNone) << theirs.ShortDebugString();
+  }
+  for (const Transaction& theirs : {Overwrite(), Restore(), MemWal(), Unknown()}) {
+    EXPECT_EQ(Check(Delete(1), theirs), kNever) << theirs.ShortDebugString();
+  }
+}
+
+TEST(Conflict, Overwrite) {
+  const auto same = TwoColumns();
+  EXPECT_EQ(Check(Overwrite(), Overwrite()), kRetry);
+  for (const Transaction& theirs :
+       {Append(), Delete(1), Update(1), Rewrite(1), Restore(), Merge(same), Project(same),
+        Index("i"), Config("k")}) {
+    EXPECT_EQ(Check(Overwrite(), theirs), kNone) << theirs.ShortDebugString();
+  }
+  EXPECT_EQ(Check(Overwrite("k"), Config("k")), kNever);
+  EXPECT_EQ(Check(Overwrite("k"), Config("other")), kNone);
+  EXPECT_EQ(Check(Overwrite(), MemWal()), kNever);
+  EXPECT_EQ(Check(Overwrite(), Unknown()), kNever);
+}
+
+TEST(Conflict, RestoreAndReserve) {
+  const auto same = TwoColumns();
+  for (const Transaction& theirs :
+       {Append(), Delete(1), Overwrite(), Restore(), Merge(same), Project(same),
+        Rewrite(1), Config("k")}) {
+    EXPECT_EQ(Check(Restore(), theirs), kNone) << theirs.ShortDebugString();
+  }
+  EXPECT_EQ(Check(Restore(), MemWal()), kNever);
+  EXPECT_EQ(Check(Restore(), Unknown()), kNever);
+  EXPECT_EQ(Check(Reserve(), Append()), kNone);
+  EXPECT_EQ(Check(Reserve(), Reserve()), kNone);
+  EXPECT_EQ(Check(Reserve(), Overwrite()), kNever);
+  EXPECT_EQ(Check(Reserve(), Restore()), kNever);
+}
+
+TEST(Conflict, Config) {
+  const auto same = TwoColumns();
+  EXPECT_EQ(Check(Config("a"), Config("b")), kNone);
+  EXPECT_EQ(Check(Config("a"), Config("a")), kNever);
+  EXPECT_EQ(Check(TableMetadata("a"), TableMetadata("a")), kNever);
+  EXPECT_EQ(Check(TableMetadata("a"), Config("a")), kNone);
+  EXPECT_EQ(Check(SchemaMetadata(), SchemaMetadata()), kNever);
+  EXPECT_EQ(Check(FieldMetadata(1), FieldMetadata(1)), kNever);
+  EXPECT_EQ(Check(FieldMetadata(1), FieldMetadata(2)), kNone);
+  EXPECT_EQ(Check(Config("a"), Append()), kNone);
+  EXPECT_EQ(Check(Config("a"), Overwrite()), kNone);
+  EXPECT_EQ(Check(Config("a"), Overwrite("a")), kNever);
+  EXPECT_EQ(Check(SchemaMetadata(), Overwrite()), kNever);
+  EXPECT_EQ(Check(FieldMetadata(1), Restore()), kNever);
+  EXPECT_EQ(Check(Config("a"), Restore()), kNone);
+  EXPECT_EQ(Check(FieldMetadata(1), Merge(same)), kRetry);
+  EXPECT_EQ(Check(Config("a"), Merge(same)), kNone);
+  EXPECT_EQ(Check(SchemaMetadata(), Project(same)), kNone);
+}
+
+TEST(Conflict, CreateIndex) {
+  const auto same = TwoColumns();
+  EXPECT_EQ(Check(Index("i"), Append()), kNone);
+  EXPECT_EQ(Check(Index("i"), Delete(1)), kNone);
+  EXPECT_EQ(Check(Index("i"), Rewrite(1)), kRetry);
+  EXPECT_EQ(Check(Index("i"), Index("i")), kRetry);
+  EXPECT_EQ(Check(Index("i"), Index("j")), kNone);
+  EXPECT_EQ(Check(Index("i", 0), Replacement(1, 0)), kRetry);
+  EXPECT_EQ(Check(Index("i", 0), Replacement(1, 1)), kNone);
+  EXPECT_EQ(Check(Index("i", 0), Project(same)), kNone);
+  auto fields = same.fields();
+  fields.erase(fields.begin());
+  EXPECT_EQ(Check(Index("i", 0), Project(file::Schema(fields))), kRetry);
+  EXPECT_EQ(Check(Index("i"), Overwrite()), kNever);
+  EXPECT_EQ(Check(Index("i"), Restore()), kNever);
+}
+
+TEST(Conflict, WordsOfUpstream) {
+  Status retry = RetryableError(Delete(0), Update(0), 7);
+  EXPECT_KIND(ErrorKind::kRetryableConflict, retry);
+  EXPECT_EQ(
+      retry.message(),
+      "Retryable commit conflict for version 7: This Delete transaction was preempted by "
+      "concurrent transaction Update at version 7. Please retry.");
+  Status never = IncompatibleError(Append(), Overwrite(), 3);
+  EXPECT_KIND(ErrorKind::kConflict, never);
+  EXPECT_EQ(
+      never.message(),
+      "Incompatible transaction: This Append transaction is incompatible with concurrent "
+      "transaction Overwrite at version 3.");
+}
+
+}  // namespace
+}  // namespace glaive::table
