@@ -9,6 +9,7 @@
 #include <arrow/type.h>
 
 #include "file/assemble.h"
+#include "file/json_columns.h"
 #include "runtime/runtime.h"
 
 namespace glaive::exec {
@@ -188,8 +189,10 @@ class OutputPlanner {
       if (column.read_index >= 0) {
         column.read_index = arrow_read->GetFieldIndex(whole_[next_whole++]);
         if (column.read_index < 0) return InternalError("a projected column is missing");
+        const auto& stored = arrow_read->field(column.read_index);
+        if (file::HasStoredJson(*stored)) column.json = stored;
       }
-      plan_->identity &= column.read_index == static_cast<int>(i);
+      plan_->identity &= column.read_index == static_cast<int>(i) && !column.json;
     }
     plan_->read =
         std::make_unique<BoundColumns>(std::move(read), dataset_.num_fragments());
@@ -275,7 +278,12 @@ Result<std::shared_ptr<arrow::RecordBatch>> OutputPlan::Assemble(
   std::vector<std::shared_ptr<arrow::Array>> out;
   out.reserve(columns.size());
   for (const Column& column : columns) {
-    if (column.read_index >= 0) {
+    if (column.json) {
+      GLAIVE_ASSIGN_OR_RETURN(
+          auto text,
+          file::JsonToUser(read_batch->column(column.read_index), *column.json));
+      out.push_back(std::move(text));
+    } else if (column.read_index >= 0) {
       out.push_back(read_batch->column(column.read_index));
     } else if (!column.meta.empty()) {
       const auto& array = *meta.Find(column.meta);

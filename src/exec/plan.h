@@ -45,6 +45,7 @@ struct OutputPlan {
     int read_index = -1;  // >= 0: this column of the batch read
     std::string meta;     // else, when set: this meta column
     std::shared_ptr<const expr::ScalarExpr> expression;  // else: computed
+    std::shared_ptr<arrow::Field> json;  // set: holds JSON, stored like this
   };
   std::shared_ptr<arrow::Schema> schema;
   std::vector<Column> columns;

@@ -225,4 +225,17 @@ Result<std::shared_ptr<arrow::RecordBatch>> JsonToStorage(
   return ConvertBatch(batch, Direction::kToStorage);
 }
 
+bool HasStoredJson(const arrow::Field& stored) {
+  return AnyConverts(stored, Direction::kToUser);
+}
+
+Result<std::shared_ptr<arrow::Array>> JsonToUser(
+    const std::shared_ptr<arrow::Array>& array, const arrow::Field& stored) {
+  auto converted = ConvertArray(array, stored, Direction::kToUser);
+  if (!converted.ok()) {
+    return WithContext(converted.status(), "column '" + stored.name() + "'");
+  }
+  return converted;
+}
+
 }  // namespace glaive::file

@@ -27,4 +27,9 @@ Result<std::shared_ptr<arrow::RecordBatch>> JsonToUser(
 Result<std::shared_ptr<arrow::RecordBatch>> JsonToStorage(
     const std::shared_ptr<arrow::RecordBatch>& batch);
 
+// One column; `stored` is its field as files have it.
+bool HasStoredJson(const arrow::Field& stored);
+Result<std::shared_ptr<arrow::Array>> JsonToUser(
+    const std::shared_ptr<arrow::Array>& array, const arrow::Field& stored);
+
 }  // namespace glaive::file

@@ -7,6 +7,7 @@
 #include <arrow/buffer.h>
 #include <arrow/type.h>
 
+#include "file/json_columns.h"
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
 #include "io/object_store.h"
@@ -166,7 +167,7 @@ Result<std::shared_ptr<const TableSchema>> MakeTableSchema(
   auto result = std::make_shared<TableSchema>();
   GLAIVE_ASSIGN_OR_RETURN(result->schema,
                           file::Schema::FromProto(header.fields(), std::move(metadata)));
-  result->arrow = result->schema.ToArrow();
+  result->arrow = file::JsonToUser(result->schema.ToArrow());
   return result;
 }
 

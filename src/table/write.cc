@@ -9,6 +9,7 @@
 #include <arrow/type.h>
 
 #include "file/file_writer.h"
+#include "file/json_columns.h"
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
 #include "io/object_store.h"
@@ -209,7 +210,10 @@ Result<file::Schema> SchemaForAppend(const file::Schema& table,
           field->name(), "]");
     }
   }
-  GLAIVE_ASSIGN_OR_RETURN(const file::Schema incoming, file::Schema::FromArrow(data));
+  // The factory of shared schemas is the only one that Arrow offers for a copy.
+  const auto shared = arrow::schema(data.fields(), data.metadata());
+  GLAIVE_ASSIGN_OR_RETURN(const file::Schema incoming,
+                          file::Schema::FromArrow(*file::JsonToStorage(shared)));
   std::vector<file::Field> fields;
   for (const file::Field& field : table.fields()) {
     const file::Field* given = incoming.FindTopLevel(field.name);
@@ -250,7 +254,8 @@ Result<SnapshotPtr> WriteTable(const TableEnv& env, arrow::RecordBatchReader& da
                             SchemaForAppend(current->schema->schema, *data.schema()));
     version = options.file_version.value_or(current->file_version);
   } else {
-    GLAIVE_ASSIGN_OR_RETURN(schema, file::Schema::FromArrow(*data.schema()));
+    GLAIVE_ASSIGN_OR_RETURN(schema,
+                            file::Schema::FromArrow(*file::JsonToStorage(data.schema())));
     version = options.file_version.value_or(current ? current->file_version
                                                     : file::kDefaultFileVersion);
     commit.manifest.file_version = options.file_version;
