@@ -9,6 +9,7 @@
 #include <arrow/c/bridge.h>
 #include <arrow/util/config.h>
 
+#include "file/json_columns.h"
 #include "pyarrow_api.h"
 
 namespace glaive::python {
@@ -49,18 +50,21 @@ Result<std::shared_ptr<arrow::Schema>> WithExtensions(const arrow::Schema& schem
   return arrow::ImportSchema(&exported);
 }
 
-Result<std::shared_ptr<arrow::Table>> WithExtensions(
-    const std::shared_ptr<arrow::Table>& table) {
-  GLAIVE_ASSIGN_OR_RETURN(auto schema, WithExtensions(*table->schema()));
-  arrow::TableBatchReader reader(*table);
-  std::vector<std::shared_ptr<arrow::RecordBatch>> batches;
-  while (true) {
-    GLAIVE_ASSIGN_OR_RETURN(auto batch, reader.Next());
-    if (!batch) break;
-    GLAIVE_ASSIGN_OR_RETURN(batch, WithExtensions(*batch));
-    batches.push_back(std::move(batch));
-  }
-  return arrow::Table::FromRecordBatches(schema, batches);
+std::shared_ptr<arrow::Table> WithExtensions(const std::shared_ptr<arrow::Table>& table) {
+  auto schema = Unwrap(WithExtensions(*file::JsonToUser(table->schema())));
+  Call call;
+  auto batches = call.Run([&]() -> Result<arrow::RecordBatchVector> {
+    arrow::RecordBatchVector out;
+    arrow::TableBatchReader reader(*table);
+    while (true) {
+      GLAIVE_ASSIGN_OR_RETURN(auto batch, reader.Next());
+      if (!batch) return out;
+      GLAIVE_ASSIGN_OR_RETURN(batch, file::JsonToUser(batch));
+      out.push_back(std::move(batch));
+    }
+  });
+  for (auto& batch : batches) batch = Unwrap(WithExtensions(*batch));
+  return Unwrap(arrow::Table::FromRecordBatches(schema, batches));
 }
 
 // Steps a pyarrow.RecordBatchReader by its method, so that exceptions arrive as they were
@@ -115,17 +119,20 @@ bool HasExtensions(const arrow::Schema& schema) {
 
 nb::object ToPyArrow(const std::shared_ptr<arrow::Schema>& schema) {
   if (!HasExtensions(*schema)) return nb::steal(PyArrow().wrap_schema(schema));
-  return nb::steal(PyArrow().wrap_schema(Unwrap(WithExtensions(*schema))));
+  return nb::steal(
+      PyArrow().wrap_schema(Unwrap(WithExtensions(*file::JsonToUser(schema)))));
 }
 
 nb::object ToPyArrow(const std::shared_ptr<arrow::RecordBatch>& batch) {
   if (!HasExtensions(*batch->schema())) return nb::steal(PyArrow().wrap_batch(batch));
-  return nb::steal(PyArrow().wrap_batch(Unwrap(WithExtensions(*batch))));
+  Call call;
+  auto shown = call.Run([&] { return file::JsonToUser(batch); });
+  return nb::steal(PyArrow().wrap_batch(Unwrap(WithExtensions(*shown))));
 }
 
 nb::object ToPyArrow(const std::shared_ptr<arrow::Table>& table) {
   if (!HasExtensions(*table->schema())) return nb::steal(PyArrow().wrap_table(table));
-  return nb::steal(PyArrow().wrap_table(Unwrap(WithExtensions(table))));
+  return nb::steal(PyArrow().wrap_table(WithExtensions(table)));
 }
 
 nb::object ExportStream(std::shared_ptr<arrow::RecordBatchReader> reader) {

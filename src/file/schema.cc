@@ -116,7 +116,8 @@ Result<Field> FieldFromArrow(const arrow::Field& given, const std::string& path,
   const arrow::DataType& type = *storage->type();
 
   const std::string* extension = Find(out.metadata, kExtensionNameKey);
-  if (extension && *extension == "lance.json") {
+  if (extension && (*extension == "lance.json" || *extension == "arrow.json")) {
+    out.metadata[kExtensionNameKey] = "lance.json";
     out.logical_type = "json";
     out.type = arrow::large_binary();
     return out;

@@ -574,6 +574,30 @@ def test_blobs(uri, version):
         ds.take_blobs("n", indices=[0])
 
 
+# --- JSON and other extension types ------------------------------------------------------------------------
+
+
+def test_json_at_any_depth(uri):
+    """As upstream: stored as `lance.json`, shown as `arrow.json`."""
+    plain = pa.list_(pa.struct([("who", pa.string()), ("doc", pa.string())]))
+    nested = [[{"who": "ana", "doc": '{"a":1}'}, {"who": "bo", "doc": None}], None, []]
+    table = pa.table(
+        {
+            "j": pa.array(['{"a":1}', None, "[1,2]"]).cast(pa.json_()),
+            "docs": pa.array(nested, plain).cast(pa.list_(pa.struct([("who", pa.string()), ("doc", pa.json_())]))),
+            "u": pa.array([b"0123456789abcdef", None, b"x" * 16], pa.uuid()),
+        }
+    )
+    ds = lance.write_dataset(table, uri)
+    ds = lance.write_dataset(table, uri, mode="append")
+    assert ds.schema.equals(table.schema)
+    assert ds.to_table().equals(pa.concat_tables([table, table]))
+    assert ds.take([2, 3])["j"].to_pylist() == ["[1,2]", '{"a":1}']
+    assert next(ds.to_batches()).schema.equals(table.schema)
+    field = ds.lance_schema.fields()[0]
+    assert field.metadata["ARROW:extension:name"] == "lance.json"
+
+
 # --- files -------------------------------------------------------------------------------------------------
 
 
