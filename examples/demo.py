@@ -30,7 +30,7 @@ QUESTIONS = [
     ("play chess against the computer", "section = 'games' AND installed_kb < 20000"),
     ("convert documents to PDF", "section IN ('text', 'tex', 'utils')"),
     ("monitor network traffic", "section LIKE 'net%'"),
-    ("planets and stars on the night sky", None),
+    ("read and write electronic mail", "section = 'mail'"),
     ("fast compression library", "section = 'libs' AND size_bytes BETWEEN 10000 AND 500000"),
 ]
 
@@ -115,7 +115,7 @@ def main():
         new = [
             ("moonlight-painter", "graphics", "image editor for pictures taken by moonlight"),
             ("chessmaster-of-the-attic", "games", "play chess against a very patient computer"),
-            ("teapot-observatory", "science", "planets and stars seen from a teapot"),
+            ("teapot-mail", "mail", "read and write electronic mail on a teapot"),
         ]
         rows = [
             {"name": n, "section": s, "description": d, "tags": [], "installed_kb": 1, "size_bytes": 1}

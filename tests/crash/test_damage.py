@@ -15,31 +15,35 @@ from testing import SOAK
 ROWS = 400
 
 READER = """
-import pathlib, resource
+import pathlib, resource, shutil
 resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
 uri, target, mode, seed, share = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), float(sys.argv[5])
 rng = random.Random(seed)
 good = target.read_bytes()
 typed = (ValueError, OSError, RuntimeError, NotImplementedError, TypeError, KeyError, IndexError)
-def read():
+part = target.relative_to(uri)
+def read(uri):
     d = lance.dataset(uri)
     t = d.to_table()
     if len(t):
         d.take([0, len(t) - 1])
     return t
-whole = read()
+whole = read(uri)
 counts = {"same": 0, "other": 0, "refused": 0}
 def attempt(label, data):
     print(label, flush=True)
-    # A new inode, as a copy tool would make it: what is mapped already stays as it was.
-    part = target.with_suffix(".part")
-    part.write_bytes(data)
-    os.replace(part, target)
+    # A table of its own: files never change in place, so readers may keep what they read.
+    copy = f"{uri}-{sum(counts.values())}"
+    shutil.copytree(uri, copy, copy_function=os.link)
+    os.unlink(f"{copy}/{part}")
+    pathlib.Path(copy, part).write_bytes(data)
     try:
-        t = read()
+        t = read(copy)
     except typed:
         counts["refused"] += 1
         return
+    finally:
+        shutil.rmtree(copy)
     t.validate(full=True)  # what was read is at least a table
     counts["same" if t.equals(whole) else "other"] += 1
 size = len(good)

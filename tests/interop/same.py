@@ -11,6 +11,12 @@ import pyarrow as pa
 
 def plain(array):
     """One array without dictionary encoding, views or the like: what values it holds, not how."""
+    if pa.types.is_dictionary(array.type):
+        if isinstance(array, pa.ChunkedArray):
+            # Chunks may have dictionaries of their own, with nulls among the items.
+            array = pa.chunked_array([c.dictionary_decode() for c in array.chunks], array.type.value_type)
+        else:
+            array = array.dictionary_decode()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
         if isinstance(array, pa.ChunkedArray):
@@ -50,9 +56,9 @@ def difference(left, right):
     """None if the two columns hold the same values, otherwise a sentence."""
     if len(left) != len(right):
         return f"{len(left)} rows and {len(right)} rows"
-    left, right = plain(left), plain(right)
     if left.type != right.type:
         return f"type {left.type} and type {right.type}"
+    left, right = plain(left), plain(right)
     if not has_floats(left.type) and left.equals(right):
         return None
     ours, other = values(left), values(right)

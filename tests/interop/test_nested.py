@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from testing import SEED, SOAK
 from same import assert_same
-from test_types import stored
+from test_types import READ, Reads, stored
 from upstream import SideError
 
 LEAVES = [
@@ -45,7 +45,6 @@ WRITE = """
 reader = pa.RecordBatchReader.from_batches(data.schema, data.to_batches())
 lance.write_dataset(reader, uri, schema=data.schema, data_storage_version=version, max_rows_per_file=per_file)
 """
-READ = "return lance.dataset(uri).to_table()"
 TAKE = "return lance.dataset(uri).take(rows)"
 
 
@@ -88,13 +87,10 @@ def test_random_schemas(sides, ours, theirs, columns, rows, chunks, per_file, ve
         if not accepted:
             assert_same(ours.run(READ, uri=uris["ours"]), expected, "ours alone")
             return
-        picks = [rng.randrange(rows) for _ in range(5)] if rows else []
-        for writer, uri in uris.items():
-            for reader, side in sides.items():
-                found = side.run(READ, uri=uri)
-                assert_same(found, expected, f"{writer} wrote, {reader} read")
-                if picks:
-                    found = side.run(TAKE, uri=uri, rows=picks)
-                    assert_same(found, expected.take(pa.array(picks)), f"{writer} wrote, {reader} took {picks}")
+        reads = Reads(sides, uris)
+        reads.check(expected, "read", READ)
+        if rows:
+            picks = [rng.randrange(rows) for _ in range(5)]
+            reads.check(expected.take(pa.array(picks)), f"took {picks}", TAKE, rows=picks)
     finally:
         shutil.rmtree(folder)
