@@ -115,6 +115,16 @@ class Context:
 
         return clocked(run)
 
+    def scan_and_read_vectors(self, uri):
+        """The scan, and one pass over every value: buffers over a mapped file cost nothing until then."""
+        dataset = self.dataset(uri)
+
+        def run():
+            table = dataset.to_table(columns=["vector"])
+            return sum(np.frombuffer(c.flatten().buffers()[1], np.uint8)[::64].max() for c in table["vector"].chunks) > 0
+
+        return clocked(run)
+
     def scan_filtered(self, uri, where):
         seconds, found = clocked(lambda: self.dataset(uri).to_table(filter=where))
         return seconds, found["id"].to_pylist()
@@ -147,8 +157,13 @@ class Context:
 
     # --- write
 
+    def append_one(self, uri, number):
+        table = self.table(uri)
+        row = pa.Table.from_batches([batch(number, 1, number)])
+        return clocked(lambda: table.add(row))[0]
+
     def append_rows(self, uri, count, first):
-        """One-row appends; the time of each."""
+        """One-row appends, the first one makes the table; the time of each."""
         path = pathlib.Path(uri)
         if first == 0 and path.exists():
             shutil.rmtree(path)
