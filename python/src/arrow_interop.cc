@@ -9,7 +9,6 @@
 #include <arrow/c/bridge.h>
 #include <arrow/util/config.h>
 
-#include "file/json_columns.h"
 #include "pyarrow_api.h"
 
 namespace glaive::python {
@@ -51,19 +50,12 @@ Result<std::shared_ptr<arrow::Schema>> WithExtensions(const arrow::Schema& schem
 }
 
 std::shared_ptr<arrow::Table> WithExtensions(const std::shared_ptr<arrow::Table>& table) {
-  auto schema = Unwrap(WithExtensions(*file::JsonToUser(table->schema())));
-  Call call;
-  auto batches = call.Run([&]() -> Result<arrow::RecordBatchVector> {
-    arrow::RecordBatchVector out;
-    arrow::TableBatchReader reader(*table);
-    while (true) {
-      GLAIVE_ASSIGN_OR_RETURN(auto batch, reader.Next());
-      if (!batch) return out;
-      GLAIVE_ASSIGN_OR_RETURN(batch, file::JsonToUser(batch));
-      out.push_back(std::move(batch));
-    }
-  });
-  for (auto& batch : batches) batch = Unwrap(WithExtensions(*batch));
+  auto schema = Unwrap(WithExtensions(*table->schema()));
+  arrow::RecordBatchVector batches;
+  arrow::TableBatchReader reader(*table);
+  while (auto batch = Unwrap(reader.Next())) {
+    batches.push_back(Unwrap(WithExtensions(*batch)));
+  }
   return Unwrap(arrow::Table::FromRecordBatches(schema, batches));
 }
 
@@ -119,15 +111,12 @@ bool HasExtensions(const arrow::Schema& schema) {
 
 nb::object ToPyArrow(const std::shared_ptr<arrow::Schema>& schema) {
   if (!HasExtensions(*schema)) return nb::steal(PyArrow().wrap_schema(schema));
-  return nb::steal(
-      PyArrow().wrap_schema(Unwrap(WithExtensions(*file::JsonToUser(schema)))));
+  return nb::steal(PyArrow().wrap_schema(Unwrap(WithExtensions(*schema))));
 }
 
 nb::object ToPyArrow(const std::shared_ptr<arrow::RecordBatch>& batch) {
   if (!HasExtensions(*batch->schema())) return nb::steal(PyArrow().wrap_batch(batch));
-  Call call;
-  auto shown = call.Run([&] { return file::JsonToUser(batch); });
-  return nb::steal(PyArrow().wrap_batch(Unwrap(WithExtensions(*shown))));
+  return nb::steal(PyArrow().wrap_batch(Unwrap(WithExtensions(*batch))));
 }
 
 nb::object ToPyArrow(const std::shared_ptr<arrow::Table>& table) {
