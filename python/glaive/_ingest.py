@@ -263,7 +263,7 @@ def _infer_target(incoming: Incoming, policy: str):
 
 
 def for_append(data: Any, table_schema: "pyarrow.Schema", on_bad_vectors: Optional[str], fill_value: Optional[float]) -> Incoming:
-    """Data for rows to append. Names, casts and nulls are the engine's business; bad vectors are handled here."""
+    """Data for rows to append. Names, casts, nulls and NaN are the engine's business; other policies for bad vectors ours."""
     policy = _vectors.check_policy(on_bad_vectors)
     if b"embedding_functions" in (table_schema.metadata or {}):
         raise refuse("adding rows to a table with embedding functions")
@@ -272,31 +272,7 @@ def for_append(data: Any, table_schema: "pyarrow.Schema", on_bad_vectors: Option
     incoming = as_incoming(data, table_schema)
     if policy != "error":
         return _conform(incoming, table_schema, policy, fill_value, fit=False)
-    vectors = _float_vectors(incoming.schema, table_schema)
-    if not vectors:
-        return incoming
-
-    def without_nan(batch):
-        for name in vectors:
-            _vectors.reject_nan(batch, name)
-        return batch
-
-    if incoming.table is None:
-        return incoming.map(incoming.schema, without_nan)
-    for batch in incoming.table.to_batches():
-        without_nan(batch)
     return incoming
-
-
-def _float_vectors(source, target) -> List[str]:
-    """Columns of the data that hold floats and go into a vector column of floats."""
-    names = []
-    for field in source:
-        index = target.get_field_index(field.name)
-        if index >= 0 and _vectors.is_float_vector(target.field(index).type):
-            if _vectors.is_list_like(field.type) and pa.types.is_floating(field.type.value_type):
-                names.append(field.name)
-    return names
 
 
 # --- both ---------------------------------------------------------------------------------------------------

@@ -160,12 +160,6 @@ def handle_batch(
     return _with_column(batch, index, filled)
 
 
-def reject_nan(batch: "pyarrow.RecordBatch", name: str) -> None:
-    """BadVectorError when a vector of the column contains NaN."""
-    if _rows_with_nan(batch.column(name)) is not None:
-        raise BadVectorError(f"Vector column contains NaN values: column '{name}'. Set on_bad_vectors to drop, fill or null them.")
-
-
 def _with_column(batch, index, column):
     old = batch.schema.field(index)
     field = pa.field(old.name, column.type, old.nullable or column.null_count > 0, old.metadata)

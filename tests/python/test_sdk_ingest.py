@@ -250,15 +250,15 @@ def test_policies_against_a_model(value_type, shape, policy, seed):
 def test_infinities_are_no_nan():
     batch = pa.record_batch({"vector": pa.array([[math.inf, -math.inf], [1.0, 2.0]], pa.list_(pa.float32(), 2))})
     assert _vectors.handle_batch(batch, "vector", "error", 0.0, 2, pa.float32()) is batch
-    _vectors.reject_nan(batch, "vector")
 
 
 def test_nan_behind_a_null_is_no_nan():
     values = pa.array([1.0, 2.0, NAN, NAN], pa.float32())
     column = pa.FixedSizeListArray.from_arrays(values, 2, mask=pa.array([False, True]))
-    _vectors.reject_nan(pa.record_batch({"vector": column}), "vector")
-    with pytest.raises(ValueError, match="NaN"):
-        _vectors.reject_nan(pa.record_batch({"vector": pa.FixedSizeListArray.from_arrays(values, 2)}), "vector")
+    filled = _vectors.handle_batch(pa.record_batch({"vector": column}), "vector", "drop", 0.0, 2, pa.float32())
+    assert filled["vector"].to_pylist() == [[1.0, 2.0]]
+    assert _vectors._rows_with_nan(column) is None
+    assert _vectors._rows_with_nan(pa.FixedSizeListArray.from_arrays(values, 2)).tolist() == [False, True]
 
 
 def test_missing_members_are_filled_but_are_no_reason_to_drop():
@@ -290,13 +290,6 @@ def test_unknown_policies_are_refused():
     for call in (lambda: new_table([{"a": 1}], policy="huh"), lambda: _ingest.for_append([{"a": 1}], pa.schema([("a", pa.int64())]), "huh", 0.0)):
         with pytest.raises(ValueError, match="on_bad_vectors: huh"):
             call()
-
-
-def test_appended_nan_is_refused_before_anything_is_written():
-    schema = pa.schema([("vec", pa.list_(pa.float32(), 2))])
-    for data in ([{"vec": [1.0, NAN]}], pa.table({"vec": pa.array([[1.0, NAN]], pa.list_(pa.float64()))})):
-        with pytest.raises(ValueError, match="NaN"):
-            _ingest.for_append(data, schema, "error", 0.0)
 
 
 def test_wide_batches_are_filled_in_pieces():
