@@ -30,7 +30,7 @@ Result<TableStats> ComputeStats(const table::Dataset& dataset) {
     for (const auto& file : dataset.fragment(i).files()) {
       stats.total_bytes += static_cast<int64_t>(file.file_size_bytes());
     }
-    lengths.push_back(dataset.live_rows(i));
+    lengths.push_back(dataset.physical_rows(i));  // as upstream: deleted rows included
   }
   stats.num_rows = dataset.count_rows();
   FragmentStats& fragments = stats.fragments;

@@ -28,7 +28,8 @@ def test_import_brings_nothing_heavy():
 
 
 def test_import_takes_at_most_150_ms():
-    code = "import time; t = time.perf_counter(); import glaive; print(time.perf_counter() - t)"
+    # CPU time: other processes must not decide. On an idle machine it is the time that passes.
+    code = "import time; t = time.process_time(); import glaive; print(time.process_time() - t)"
     assert min(float(child(code, ROOT / "python")) for _ in range(5)) <= 0.150
 
 
