@@ -109,19 +109,15 @@ def create_table(native, name, data, schema, mode, exist_ok, on_bad_vectors, fil
     check_name(name)
     options = check_options(options)
     wanted = _ingest.as_schema(schema)
-    if data is None:
-        if wanted is None:
-            raise InvalidInputError("Either data or schema must be provided")
-        _ingest.validate_schema(wanted)
-    incoming = None
+    if data is None and wanted is None:
+        raise InvalidInputError("Either data or schema must be provided")
     if not (exist_ok and mode == "create" and native.table_exists(name)):
-        if data is None:
-            send = lambda call: call(wanted)  # noqa: E731
-        else:
-            incoming = _ingest.for_new_table(data, schema, on_bad_vectors, fill_value)
-            send = incoming.send
+        incoming = _ingest.for_new_table([] if data is None else data, wanted, on_bad_vectors, fill_value)
         how = "exist_ok" if exist_ok and mode == "create" else mode
-        table = send(lambda payload: native.create_table(name, payload, mode=how, storage_options=options))
+        table = incoming.send(
+            lambda payload: native.create_table(name, payload, mode=how, storage_options=options),
+            replaces=mode == "overwrite",
+        )
     else:
         table = native.open_table(name)
     if exist_ok and mode == "create" and wanted is not None:

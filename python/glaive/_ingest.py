@@ -7,7 +7,9 @@ drawn batch by batch while the engine writes, and an exception of theirs is kept
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Optional
+import random
+import time
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Optional
 
 from . import _vectors
 from ._fit import fit_batch
@@ -15,7 +17,7 @@ from ._lazy import pa
 from ._rows import complete, has_null, is_model, is_model_class, refuse_single, rows_to_table
 from ._unsupported import refuse
 from .common import validate_schema
-from .exceptions import InvalidInputError, InvalidTypeError, SchemaMismatchError
+from .exceptions import InvalidInputError, InvalidTypeError, RetryableCommitConflictError, SchemaMismatchError
 
 if TYPE_CHECKING:
     import pyarrow
@@ -24,17 +26,23 @@ if TYPE_CHECKING:
 _LOOK_AHEAD = 64
 # Rows of a batch while bad vectors are handled: bounds the memory of the index matrices.
 _POLICY_ROWS = 8192
+# Times that a replacement of a table is tried against other writers.
+_MOST_ATTEMPTS = 20
 _END = object()
 
 
 class Incoming:
-    """Batches of one schema on their way to the engine: either a table in memory or an iterator."""
+    """Batches of one schema on their way to the engine: a table in memory, or batches that come one by one.
 
-    def __init__(self, schema: "pyarrow.Schema", table=None, batches: Optional[Iterator] = None):
+    `batches` is called for an iterator over them; `again` tells whether it may be called more than once.
+    """
+
+    def __init__(self, schema: "pyarrow.Schema", table=None, batches: Optional[Callable[[], Iterator]] = None, again=False):
         self.schema = schema
         self.table = table
+        self.again = again or table is not None
         self._batches = batches
-        self.error: Optional[BaseException] = None
+        self._error: Optional[BaseException] = None
 
     @property
     def total_rows(self) -> Optional[int]:
@@ -42,20 +50,20 @@ class Incoming:
         return None if self.table is None else self.table.num_rows
 
     def batches(self) -> Iterator["pyarrow.RecordBatch"]:
-        return iter(self.table.to_batches()) if self.table is not None else self._batches
+        return iter(self.table.to_batches()) if self.table is not None else self._batches()
 
     def map(self, schema, function, max_rows: Optional[int] = None) -> "Incoming":
         """The same data with `function` applied to each batch."""
 
-        def mapped(source):
-            for batch in source:
+        def mapped():
+            for batch in self.batches():
                 if max_rows is None or batch.num_rows <= max_rows:
                     yield function(batch)
                     continue
                 for start in range(0, batch.num_rows, max_rows):
                     yield function(batch.slice(start, max_rows))
 
-        return Incoming(schema, batches=mapped(self.batches()))
+        return Incoming(schema, batches=mapped, again=self.again)
 
     def payload(self):
         """What the engine is given."""
@@ -65,19 +73,28 @@ class Incoming:
 
     def _guarded(self):
         try:
-            yield from self._batches
+            yield from self._batches()
         except BaseException as e:
-            self.error = e
+            self._error = e
             raise
 
-    def send(self, call):
-        """`call(payload)`; an exception that the data itself raised comes out unwrapped."""
-        try:
-            return call(self.payload())
-        except Exception:
-            if self.error is not None:
-                raise self.error from None
-            raise
+    def send(self, call, replaces: bool = False):
+        """`call(payload)`; an exception that the data itself raised comes out unwrapped.
+
+        With `replaces` the call puts the data in the place of a whole table. If another writer does so at the same time, one of
+        them has to be first: the call is made again, provided the data can be.
+        """
+        for attempt in itertools.count(1):
+            try:
+                return call(self.payload())
+            except RetryableCommitConflictError:
+                if not (replaces and self.again) or attempt == _MOST_ATTEMPTS:
+                    raise
+                time.sleep(random.uniform(0, 0.01 * attempt))
+            except Exception:
+                if self._error is not None:
+                    raise self._error from None
+                raise
 
 
 # --- what data may be ---------------------------------------------------------------------------------------
@@ -94,7 +111,7 @@ def as_incoming(data: Any, target: Optional["pyarrow.Schema"] = None) -> Incomin
     if isinstance(data, pa.RecordBatch):
         return _from_table(pa.Table.from_batches([data]))
     if isinstance(data, pa.RecordBatchReader):
-        return Incoming(data.schema, batches=iter(data))
+        return _from_reader(data)
     if isinstance(data, (list, tuple)):
         return _from_list(list(data), target)
     if isinstance(data, (str, bytes, pa.Array, pa.ChunkedArray)):
@@ -135,7 +152,7 @@ def _from_table(table) -> Incoming:
 
 
 def _from_reader(reader) -> Incoming:
-    return Incoming(reader.schema, batches=iter(reader))
+    return Incoming(reader.schema, batches=lambda: iter(reader))
 
 
 def _without_pandas_metadata(table):
@@ -186,7 +203,7 @@ def _from_iterator(items: Iterable[Any], target) -> Incoming:
             for batch in as_incoming(item, schema).batches():
                 yield fit_batch(batch, schema)
 
-    return Incoming(schema, batches=batches())
+    return Incoming(schema, batches=batches)
 
 
 def _complete_schema(schema, later):
@@ -209,10 +226,11 @@ def for_new_table(data: Any, schema: Any, on_bad_vectors: Optional[str], fill_va
     policy = _vectors.check_policy(on_bad_vectors)
     target = as_schema(schema)
     if target is not None and isinstance(data, (list, tuple)) and not data:
+        validate_schema(target)
         return Incoming(target, target.empty_table())
     incoming = as_incoming(data, target)
     if target is None:
-        target, incoming = _infer_target(incoming, policy)
+        target, incoming = _infer_target(incoming)
     validate_schema(target)
     return _conform(incoming, target, policy, fill_value, fit=True, explicit=schema is not None)
 
@@ -228,7 +246,7 @@ def as_schema(schema: Any) -> Optional["pyarrow.Schema"]:
     raise InvalidTypeError(f"schema must be a pyarrow.Schema or a LanceModel class, not {type(schema).__name__}")
 
 
-def _infer_target(incoming: Incoming, policy: str):
+def _infer_target(incoming: Incoming):
     """The schema of a new table for this data, and the data (looked into, not consumed)."""
     candidates = [field for field in incoming.schema if _vectors.wants_inference(field)]
     if not candidates:
@@ -247,7 +265,7 @@ def _infer_target(incoming: Incoming, policy: str):
             if all(_vectors.common_length(pa.chunked_array([b.column(n) for b in seen])) for n in names):
                 break
         ahead = pa.Table.from_batches(seen, incoming.schema)
-        incoming = Incoming(incoming.schema, batches=itertools.chain(seen, batches))
+        incoming = Incoming(incoming.schema, batches=lambda: itertools.chain(seen, batches))
         column = ahead.column
     target = incoming.schema
     for field in candidates:

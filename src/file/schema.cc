@@ -473,17 +473,19 @@ Result<Schema> Schema::Project(std::span<const std::string> paths) const {
   std::vector<Field> out;
   for (const std::string& text : paths) {
     std::vector<const Field*> trail;
-    // A column whose own name holds dots may be named without quotes.
-    if (const Field* whole = FindTopLevel(text)) {
-      trail.push_back(whole);
-    } else {
-      GLAIVE_ASSIGN_OR_RETURN(auto path, ParseFieldPath(text));
-      if (!Walk(fields_, path, &trail)) {
+    auto path = ParseFieldPath(text);
+    if (!path.ok() || !Walk(fields_, *path, &trail)) {
+      // A column whose own name holds dots may be named without quotes, when no member of
+      // a struct is meant.
+      const Field* whole = FindTopLevel(text);
+      if (whole == nullptr) {
+        GLAIVE_RETURN_NOT_OK(path.status());
         std::string known;
         for (const Field& field : fields_)
           known += (known.empty() ? "" : ", ") + field.name;
         return NotFound("column '", text, "' does not exist; the columns are: ", known);
       }
+      trail.assign(1, whole);
     }
     Graft(&out, trail);
   }

@@ -77,7 +77,8 @@ class Schema {
   const Field* FindTopLevel(std::string_view name) const;  // exact only
 
   // The sub-tree made of the named fields, in the order given; "a.b" keeps only member b of a,
-  // several members of one struct are merged; back-quotes protect dots. NotFound names the column.
+  // several members of one struct are merged; back-quotes protect dots, and are needed only where a
+  // name with dots could be a member as well. NotFound names the column.
   Result<Schema> Project(std::span<const std::string> paths) const;
   // The sub-tree made of the fields with these ids (and their ancestors, whole sub-trees for
   // non-leaf ids), in schema order.

@@ -93,6 +93,19 @@ TEST(Schema, ProjectsNestedMembersAndMergesThem) {
   EXPECT_EQ(KindOf(schema.Project(missing).status()), ErrorKind::kNotFound);
 }
 
+TEST(Schema, AMemberGoesBeforeAnUnquotedNameWithADot) {
+  auto member = arrow::field("a", arrow::struct_({arrow::field("b", arrow::int8())}));
+  auto dotted = arrow::field("a.b", arrow::int64());
+  ASSERT_OK_AND_ASSIGN(Schema both, Schema::FromArrow(*arrow::schema({dotted, member})));
+  auto project = [](const Schema& schema, std::vector<std::string> paths) {
+    return schema.Project(paths).ValueOrDie().ToArrow();
+  };
+  EXPECT_TRUE(project(both, {"a.b"})->Equals(*arrow::schema({member}), false));
+  EXPECT_TRUE(project(both, {"`a.b`"})->Equals(*arrow::schema({dotted}), false));
+  ASSERT_OK_AND_ASSIGN(Schema alone, Schema::FromArrow(*arrow::schema({dotted})));
+  EXPECT_TRUE(project(alone, {"a.b"})->Equals(*arrow::schema({dotted}), false));
+}
+
 TEST(Schema, NamesMatchExactlyThenIgnoringCaseIfClear) {
   auto arrow_schema = arrow::schema(
       {arrow::field("Id", arrow::int32()), arrow::field("a", arrow::int32()),
