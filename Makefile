@@ -31,7 +31,7 @@ setup: ## the same, and .venv-upstream with the real pylance and lancedb
 .PHONY: build
 build: setup-build ## the library, the command line tool and the Python package in .venv
 	$(call configure,release)
-	cmake --build build/release -j $(JOBS) --target glaive_db glaive_cli _glaive
+	cmake --build build/release -j $(JOBS) --target glaive_archive glaive_cli _glaive first
 
 .PHONY: build-all
 build-all: setup-build
