@@ -195,6 +195,11 @@ Status CheckOptions(const WriteOptions& options) {
   return Status::OK();
 }
 
+bool LostRace(const Status& status) {
+  return KindOf(status) == ErrorKind::kRetryableConflict ||
+         KindOf(status) == ErrorKind::kAlreadyExists;
+}
+
 }  // namespace
 
 Result<file::Schema> SchemaForAppend(const file::Schema& table,
@@ -281,8 +286,17 @@ Result<SnapshotPtr> WriteTable(const TableEnv& env, arrow::RecordBatchReader& da
   transaction.set_read_version(current ? current->version() : 0);
 
   CommitOutcome outcome = CommitOutcome::kNotCommitted;
-  auto committed =
-      CommitTransaction(env, current, std::move(transaction), commit, &outcome);
+  auto committed = CommitTransaction(env, current, transaction, commit, &outcome);
+  // An overwrite keeps nothing of what was there, so it may as well follow another one
+  // that came first: only the version that it names has to move.
+  for (int attempt = 0;
+       options.mode == WriteMode::kOverwrite && attempt < options.max_retries &&
+       outcome == CommitOutcome::kNotCommitted && LostRace(committed.status());
+       ++attempt) {
+    GLAIVE_ASSIGN_OR_RETURN(current, NewestSnapshot(env, *state));
+    transaction.set_read_version(current ? current->version() : 0);
+    committed = CommitTransaction(env, current, transaction, commit, &outcome);
+  }
   if (outcome != CommitOutcome::kNotCommitted) writer.Keep();
   return committed;
 }
