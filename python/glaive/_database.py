@@ -114,10 +114,7 @@ def create_table(native, name, data, schema, mode, exist_ok, on_bad_vectors, fil
     if not (exist_ok and mode == "create" and native.table_exists(name)):
         incoming = _ingest.for_new_table([] if data is None else data, wanted, on_bad_vectors, fill_value)
         how = "exist_ok" if exist_ok and mode == "create" else mode
-        table = incoming.send(
-            lambda payload: native.create_table(name, payload, mode=how, storage_options=options),
-            replaces=mode == "overwrite",
-        )
+        table = incoming.send(lambda payload: native.create_table(name, payload, mode=how, storage_options=options))
     else:
         table = native.open_table(name)
     if exist_ok and mode == "create" and wanted is not None:

@@ -59,9 +59,7 @@ def add(native, data, mode, on_bad_vectors, fill_value, progress, write_parallel
     else:
         incoming = _ingest.for_new_table(data, None, on_bad_vectors, fill_value)
     callback = report(progress, incoming.total_rows)
-    version = incoming.send(
-        lambda payload: native.add(payload, mode=mode, progress=callback), replaces=mode == "overwrite"
-    )
+    version = incoming.send(lambda payload: native.add(payload, mode=mode, progress=callback))
     if callback is not None:
         callback.finish()
     return AddResult(version)

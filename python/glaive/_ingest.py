@@ -7,8 +7,6 @@ drawn batch by batch while the engine writes, and an exception of theirs is kept
 from __future__ import annotations
 
 import itertools
-import random
-import time
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Optional
 
 from . import _vectors
@@ -17,7 +15,7 @@ from ._lazy import pa
 from ._rows import complete, has_null, is_model, is_model_class, refuse_single, rows_to_table
 from ._unsupported import refuse
 from .common import validate_schema
-from .exceptions import InvalidInputError, InvalidTypeError, RetryableCommitConflictError, SchemaMismatchError
+from .exceptions import InvalidInputError, InvalidTypeError, SchemaMismatchError
 
 if TYPE_CHECKING:
     import pyarrow
@@ -26,21 +24,18 @@ if TYPE_CHECKING:
 _LOOK_AHEAD = 64
 # Rows of a batch while bad vectors are handled: bounds the memory of the index matrices.
 _POLICY_ROWS = 8192
-# Times that a replacement of a table is tried against other writers.
-_MOST_ATTEMPTS = 20
 _END = object()
 
 
 class Incoming:
     """Batches of one schema on their way to the engine: a table in memory, or batches that come one by one.
 
-    `batches` is called for an iterator over them; `again` tells whether it may be called more than once.
+    `batches` is called for an iterator over them.
     """
 
-    def __init__(self, schema: "pyarrow.Schema", table=None, batches: Optional[Callable[[], Iterator]] = None, again=False):
+    def __init__(self, schema: "pyarrow.Schema", table=None, batches: Optional[Callable[[], Iterator]] = None):
         self.schema = schema
         self.table = table
-        self.again = again or table is not None
         self._batches = batches
         self._error: Optional[BaseException] = None
 
@@ -63,7 +58,7 @@ class Incoming:
                 for start in range(0, batch.num_rows, max_rows):
                     yield function(batch.slice(start, max_rows))
 
-        return Incoming(schema, batches=mapped, again=self.again)
+        return Incoming(schema, batches=mapped)
 
     def payload(self):
         """What the engine is given."""
@@ -78,23 +73,14 @@ class Incoming:
             self._error = e
             raise
 
-    def send(self, call, replaces: bool = False):
-        """`call(payload)`; an exception that the data itself raised comes out unwrapped.
-
-        With `replaces` the call puts the data in the place of a whole table. If another writer does so at the same time, one of
-        them has to be first: the call is made again, provided the data can be.
-        """
-        for attempt in itertools.count(1):
-            try:
-                return call(self.payload())
-            except RetryableCommitConflictError:
-                if not (replaces and self.again) or attempt == _MOST_ATTEMPTS:
-                    raise
-                time.sleep(random.uniform(0, 0.01 * attempt))
-            except Exception:
-                if self._error is not None:
-                    raise self._error from None
-                raise
+    def send(self, call):
+        """`call(payload)`; an exception that the data itself raised comes out unwrapped."""
+        try:
+            return call(self.payload())
+        except Exception:
+            if self._error is not None:
+                raise self._error from None
+            raise
 
 
 # --- what data may be ---------------------------------------------------------------------------------------
