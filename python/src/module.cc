@@ -48,6 +48,8 @@ nb::dict SimdInfo() {
 
 NB_MODULE(_glaive, m) {
   using nb::literals::operator""_a;
+  // Objects that live until the interpreter ends are no leaks worth a message.
+  nb::set_leak_warnings(false);
   m.attr("__version__") = GLAIVE_VERSION;
   BindErrors(m);
   BindReader(m);

@@ -156,10 +156,11 @@ std::set<std::string> ConfigKeys(const Transaction::Overwrite& overwrite) {
   return keys;
 }
 
-ConflictKind CheckOverwrite(const Transaction& ours, const Transaction& theirs) {
+ConflictKind CheckOverwrite(const Transaction& ours, const Transaction& theirs,
+                            bool wins) {
   switch (theirs.operation_case()) {
     case Op::kOverwrite:
-      return ConflictKind::kRetryable;
+      return wins ? ConflictKind::kNone : ConflictKind::kRetryable;
     case Op::kUpdateMemWalState:
     case Op::OPERATION_NOT_SET:
       return ConflictKind::kIncompatible;
@@ -266,7 +267,7 @@ ConflictKind CheckConflict(const Transaction& ours, const Transaction& theirs,
     case Op::kDelete:
       return CheckDelete(ours, theirs, context);
     case Op::kOverwrite:
-      return CheckOverwrite(ours, theirs);
+      return CheckOverwrite(ours, theirs, context.overwrite_wins);
     case Op::kUpdateConfig:
       return CheckUpdateConfig(ours, theirs);
     case Op::kCreateIndex:
