@@ -55,7 +55,7 @@ function(glaive_simd_layer name)
     set(flags_avx2_fma -mavx2 -mfma -mf16c)
     set(flags_avx512 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl
       # GCC 12 takes the deliberately undefined operands in its own intrinsics for mistakes.
-      -Wno-uninitialized -Wno-maybe-uninitialized)
+      $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*_${tier}.cc)
     if(tier STREQUAL "avx")
       list(FILTER sources EXCLUDE REGEX "_avx_fma\\.cc$")
