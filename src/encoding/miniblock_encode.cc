@@ -371,14 +371,10 @@ Result<MiniBlockValues> EncodeMiniBlock(const FixedListValues& values,
   MiniBlockValues out;
   pb::CompressiveEncoding* at = &out.encoding;
   const int64_t row_items = values.items_per_row();
-  int64_t validity_bits = 0;
-  int64_t cumulative = 1;
   for (size_t layer = 0; layer < values.dimensions.size(); ++layer) {
-    cumulative *= values.dimensions[layer];
     auto* list = at->mutable_fixed_size_list();
     list->set_items_per_value(static_cast<uint64_t>(values.dimensions[layer]));
     list->set_has_validity(values.validity[layer] != nullptr);
-    if (values.validity[layer] != nullptr) validity_bits += cumulative;
     at = list->mutable_values();
   }
   DescribeFlat(values.items.bits, at);
@@ -386,7 +382,7 @@ Result<MiniBlockValues> EncodeMiniBlock(const FixedListValues& values,
   int64_t per_chunk = FlatChunkValues(row_bits);
   // Bits of the items begin at a byte in every chunk.
   while (per_chunk * row_bits % 8 != 0) per_chunk *= 2;
-  cumulative = 1;
+  int64_t cumulative = 1;
   for (size_t layer = 0; layer < values.dimensions.size(); ++layer) {
     cumulative *= values.dimensions[layer];
     if (values.validity[layer] == nullptr) continue;

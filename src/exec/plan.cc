@@ -182,8 +182,6 @@ class OutputPlanner {
     GLAIVE_ASSIGN_OR_RETURN(file::Schema read, dataset_.schema().Project(paths_));
     const auto arrow_read = read.ToArrow();
     size_t next_whole = 0;
-    plan_->identity =
-        static_cast<size_t>(arrow_read->num_fields()) == plan_->columns.size();
     for (size_t i = 0; i < plan_->columns.size(); ++i) {
       OutputPlan::Column& column = plan_->columns[i];
       if (column.read_index >= 0) {
@@ -192,7 +190,6 @@ class OutputPlanner {
         const auto& stored = arrow_read->field(column.read_index);
         if (file::HasStoredJson(*stored)) column.json = stored;
       }
-      plan_->identity &= column.read_index == static_cast<int>(i) && !column.json;
     }
     plan_->read =
         std::make_unique<BoundColumns>(std::move(read), dataset_.num_fragments());

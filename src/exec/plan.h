@@ -51,7 +51,6 @@ struct OutputPlan {
   std::vector<Column> columns;
   std::unique_ptr<BoundColumns> read;
   MetaNeeds needs;
-  bool identity = false;  // the output is the batch read
   bool computes = false;  // some column is an expression
 
   // `read_batch` holds the columns of `read`; may be null when there are none.
