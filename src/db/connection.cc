@@ -126,7 +126,6 @@ Result<std::shared_ptr<Table>> Connection::Create(std::string_view name,
   GLAIVE_RETURN_NOT_OK(ApplyNewTableOptions(storage_options, &write_options));
   if (options.mode == CreateMode::kOverwrite) {
     write_options.mode = table::WriteMode::kOverwrite;
-    write_options.overwrite_wins = true;
   } else {
     write_options.mode = table::WriteMode::kCreate;
     GLAIVE_ASSIGN_OR_RETURN(const bool exists, table::Dataset::Exists(env));

@@ -110,7 +110,6 @@ Result<int64_t> Table::Add(std::shared_ptr<arrow::RecordBatchReader> data,
   table::Dataset::Ptr written;
   if (options.overwrite) {
     write.mode = table::WriteMode::kOverwrite;
-    write.overwrite_wins = true;
     GLAIVE_RETURN_NOT_OK(ApplyNewTableOptions(options.storage_options, &write));
     GLAIVE_ASSIGN_OR_RETURN(written, table::Dataset::Write(latest->env(), *data, write));
   } else {

@@ -56,17 +56,15 @@ class Committer {
     *outcome_ = CommitOutcome::kNotCommitted;
     if (transaction_.uuid().empty()) transaction_.set_uuid(NewUuid());
     std::lock_guard lock(state_->commit_mutex);
-    if (read_ == nullptr && !options_.overwrite_wins) return Create();
-    checked_ = read_ != nullptr ? read_->version() : 0;
+    if (read_ == nullptr) return Create();
+    checked_ = read_->version();
     const auto start = Clock::now();
     Clock::duration first_attempt{};
     for (int attempt = 0;; ++attempt) {
       GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr newest, NewestSnapshot(env_, *state_));
-      if (read_ != nullptr) {
-        if (newest == nullptr) return TableNotFound(store_);
-        GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr mine, CatchUp(newest));
-        if (mine) return mine;
-      }
+      if (newest == nullptr) return TableNotFound(store_);
+      GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr mine, CatchUp(newest));
+      if (mine) return mine;
       bool collided = false;
       GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr committed, Attempt(newest, &collided));
       if (!collided) return committed;
@@ -94,8 +92,7 @@ class Committer {
   Result<SnapshotPtr> CatchUp(const SnapshotPtr& newest) {
     GLAIVE_RETURN_NOT_OK(CheckSameTable(*newest));
     const ConflictContext context{&read_->schema->schema,
-                                  options_.deleted_rows != nullptr,
-                                  options_.overwrite_wins};
+                                  options_.deleted_rows != nullptr};
     bool merge = false;
     const bool behind = checked_ < newest->version();
     while (checked_ < newest->version()) {

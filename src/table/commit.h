@@ -15,7 +15,6 @@ struct CommitOptions {
   int max_retries = 20;
   NextManifestOptions manifest;
   NamingScheme scheme = NamingScheme::kV2;    // new tables only
-  bool overwrite_wins = false;                // see WriteOptions
   const DeletedRows* deleted_rows = nullptr;  // of a Delete: lets it rebase row by row
 };
 

@@ -156,11 +156,10 @@ std::set<std::string> ConfigKeys(const Transaction::Overwrite& overwrite) {
   return keys;
 }
 
-ConflictKind CheckOverwrite(const Transaction& ours, const Transaction& theirs,
-                            bool wins) {
+ConflictKind CheckOverwrite(const Transaction& ours, const Transaction& theirs) {
   switch (theirs.operation_case()) {
     case Op::kOverwrite:
-      return wins ? ConflictKind::kNone : ConflictKind::kRetryable;
+      return ConflictKind::kRetryable;
     case Op::kUpdateMemWalState:
     case Op::OPERATION_NOT_SET:
       return ConflictKind::kIncompatible;
@@ -267,7 +266,7 @@ ConflictKind CheckConflict(const Transaction& ours, const Transaction& theirs,
     case Op::kDelete:
       return CheckDelete(ours, theirs, context);
     case Op::kOverwrite:
-      return CheckOverwrite(ours, theirs, context.overwrite_wins);
+      return CheckOverwrite(ours, theirs);
     case Op::kUpdateConfig:
       return CheckUpdateConfig(ours, theirs);
     case Op::kCreateIndex:

@@ -26,8 +26,6 @@ struct ConflictContext {
   const file::Schema* schema = nullptr;
   // The rows that ours deletes are known, so that deletes of other rows can be merged.
   bool rows_known = false;
-  // Ours is an overwrite that goes on top of other overwrites.
-  bool overwrite_wins = false;
 };
 
 ConflictKind CheckConflict(const lance::table::Transaction& ours,

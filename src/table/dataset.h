@@ -56,9 +56,6 @@ struct WriteOptions {
   bool v2_manifest_paths = true;  // new tables only
   std::map<std::string, std::string> transaction_properties;
   int max_retries = 20;  // 0: fail at the first conflict
-  // kOverwrite: goes on top of overwrites that came first, where it would otherwise be a
-  // RetryableConflict (AlreadyExists when there was no table before).
-  bool overwrite_wins = false;
   // Rows written so far; called on the writing thread after each batch.
   std::function<void(int64_t rows)> progress;
   CancelToken* cancel = nullptr;

@@ -264,11 +264,6 @@ Result<SnapshotPtr> WriteTable(const TableEnv& env, arrow::RecordBatchReader& da
     version = options.file_version.value_or(current ? current->file_version
                                                     : file::kDefaultFileVersion);
     commit.manifest.file_version = options.file_version;
-    if (options.mode == WriteMode::kOverwrite && options.overwrite_wins) {
-      commit.overwrite_wins = true;
-      // The table that it goes on top of may be of another version than `current`.
-      commit.manifest.file_version = version;
-    }
     commit.manifest.stable_row_ids = options.stable_row_ids;
     commit.scheme = options.v2_manifest_paths ? NamingScheme::kV2 : NamingScheme::kV1;
   }
