@@ -101,7 +101,10 @@ class OutputPlanner {
     const int index = dataset_.arrow_schema()->GetFieldIndex(field.name);
     auto shown = dataset_.arrow_schema()->field(index)->WithName(name);
     // Blobs are read as descriptors.
-    if (auto type = file::ReadType(field); type != field.type) {
+    if (field.is_blob_v2()) {
+      shown = file::Schema({field}).WithBlobDescriptors().fields()[0].ToArrow()->WithName(
+          name);
+    } else if (auto type = file::ReadType(field); type != field.type) {
       shown = shown->WithType(std::move(type));
     }
     fields_.push_back(std::move(shown));
@@ -180,6 +183,7 @@ class OutputPlanner {
   Result<std::shared_ptr<const OutputPlan>> Finish() {
     // A whole column also serves the expressions that need a member of it.
     GLAIVE_ASSIGN_OR_RETURN(file::Schema read, dataset_.schema().Project(paths_));
+    read = read.WithBlobDescriptors();
     const auto arrow_read = read.ToArrow();
     size_t next_whole = 0;
     for (size_t i = 0; i < plan_->columns.size(); ++i) {
@@ -214,6 +218,7 @@ Result<std::shared_ptr<const FilterPlan>> MakeFilterPlan(const table::Dataset& d
                                                                  ExtraColumnsOf(search)));
   GLAIVE_ASSIGN_OR_RETURN(file::Schema read,
                           dataset.schema().Project(plan->predicate->columns()));
+  read = read.WithBlobDescriptors();
   plan->read = std::make_unique<BoundColumns>(std::move(read), dataset.num_fragments());
   plan->needs.Add(plan->predicate->extra_columns());
   return plan;
@@ -381,6 +386,7 @@ Result<std::shared_ptr<const BoundColumns>> SnapshotState::Columns(
   using Ptr = std::shared_ptr<const BoundColumns>;
   return Lookup(mutex_, columns_, key, [&]() -> Result<Ptr> {
     GLAIVE_ASSIGN_OR_RETURN(file::Schema read, dataset.schema().Project(paths));
+    read = read.WithBlobDescriptors();
     return std::make_shared<const BoundColumns>(std::move(read), dataset.num_fragments());
   });
 }

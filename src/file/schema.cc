@@ -17,6 +17,8 @@ namespace glaive::file {
 namespace {
 
 constexpr char kBlobKey[] = "lance-encoding:blob";
+constexpr char kPackedKey[] = "lance-encoding:packed";
+constexpr char kBlobV2[] = "lance.blob.v2";
 constexpr char kPrimaryKey[] = "lance-schema:unenforced-primary-key";
 constexpr char kPrimaryKeyPosition[] = "lance-schema:unenforced-primary-key:position";
 constexpr int kMaxDepth = 64;
@@ -325,6 +327,36 @@ void CollectColumns(const Field& field, bool v2_0, std::vector<const Field*>* ou
   for (const Field& child : field.children) CollectColumns(child, v2_0, out);
 }
 
+Field DescriptorsIn(const Field& field) {
+  Field out = field;
+  if (!field.is_blob_v2()) {
+    bool changed = false;
+    for (Field& child : out.children) {
+      Field shown = DescriptorsIn(child);
+      changed |= shown.type != child.type;
+      child = std::move(shown);
+    }
+    if (changed) Retype(&out);
+    return out;
+  }
+  constexpr std::pair<const char*, const char*> kMembers[] = {
+      {"kind", "uint8"},     {"position", "uint64"}, {"size", "uint64"},
+      {"blob_id", "uint32"}, {"blob_uri", "string"},
+  };
+  out.metadata = {{kBlobKey, "true"}, {kPackedKey, "true"}};
+  out.children.clear();
+  for (const auto& [name, logical_type] : kMembers) {
+    Field member;
+    member.name = name;
+    member.logical_type = logical_type;
+    member.type = *ParseLogicalType(logical_type);
+    member.nullable = false;
+    out.children.push_back(std::move(member));
+  }
+  Retype(&out);
+  return out;
+}
+
 int32_t MaxId(const std::vector<Field>& fields) {
   int32_t max = -1;
   for (const Field& field : fields)
@@ -336,7 +368,7 @@ int32_t MaxId(const std::vector<Field>& fields) {
 
 bool Field::is_packed_struct() const {
   if (logical_type != "struct") return false;
-  for (const char* key : {"lance-encoding:packed", "packed"}) {
+  for (const char* key : {kPackedKey, "packed"}) {
     const std::string* value = Find(metadata, key);
     if (value && IsTrue(*value)) return true;
   }
@@ -346,7 +378,13 @@ bool Field::is_packed_struct() const {
 bool Field::is_blob() const {
   if (Find(metadata, kBlobKey)) return true;
   const std::string* extension = Find(metadata, kExtensionNameKey);
-  return extension && *extension == "lance.blob.v2";
+  return extension && *extension == kBlobV2;
+}
+
+bool Field::is_blob_v2() const {
+  const std::string* extension = Find(metadata, kExtensionNameKey);
+  return extension && *extension == kBlobV2 && logical_type == "struct" &&
+         !is_packed_struct();
 }
 
 bool Field::owns_column() const { return is_leaf() || is_packed_struct() || is_blob(); }
@@ -500,6 +538,12 @@ Schema Schema::ProjectByIds(std::span<const int32_t> ids) const {
     if (PruneByIds(field, wanted, &kept)) out.push_back(std::move(kept));
   }
   return Schema(std::move(out), metadata_);
+}
+
+Schema Schema::WithBlobDescriptors() const {
+  std::vector<Field> fields;
+  for (const Field& field : fields_) fields.push_back(DescriptorsIn(field));
+  return Schema(std::move(fields), metadata_);
 }
 
 std::vector<const Field*> Schema::ColumnFields(bool v2_0) const {

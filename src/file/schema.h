@@ -1,8 +1,6 @@
 // A Lance schema: Arrow fields with ids, as stored in files and manifests.
 #pragma once
 
-#include <arrow/type_fwd.h>
-
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,6 +9,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <arrow/type_fwd.h>
 
 #include "base/status.h"
 
@@ -31,8 +31,9 @@ struct Field {
   int32_t id = -1;
   int32_t parent_id = -1;
   std::string logical_type;
-  // Type as the user sees it: extension types of Arrow are represented by their storage type plus
-  // the ARROW:extension:* keys in `metadata`. Agrees with `children` (names, nullability, metadata).
+  // Type as the user sees it: extension types of Arrow are represented by their storage
+  // type plus the ARROW:extension:* keys in `metadata`. Agrees with `children` (names,
+  // nullability, metadata).
   std::shared_ptr<arrow::DataType> type;
   bool nullable = true;
   std::map<std::string, std::string> metadata;
@@ -43,6 +44,9 @@ struct Field {
   bool is_packed_struct() const;
   // Large binary kept out of line (`lance-encoding:blob`).
   bool is_blob() const;
+  // A blob as users describe it, struct<data, uri> of extension lance.blob.v2. Files of
+  // version 2.2 hold a descriptor in its place.
+  bool is_blob_v2() const;
   // True when this field owns a column in files of version 2.1 and later.
   bool owns_column() const;
   std::shared_ptr<arrow::Field> ToArrow() const;
@@ -52,10 +56,12 @@ struct Field {
 class Schema {
  public:
   Schema() = default;
-  explicit Schema(std::vector<Field> fields, std::map<std::string, std::string> metadata = {});
+  explicit Schema(std::vector<Field> fields,
+                  std::map<std::string, std::string> metadata = {});
 
-  // Ids depth first from `first_id`. Types that Lance cannot store: NotSupported naming the column.
-  // Views become string/binary, arrow.json becomes lance.json, as upstream stores them.
+  // Ids depth first from `first_id`. Types that Lance cannot store: NotSupported naming
+  // the column. Views become string/binary, arrow.json becomes lance.json, as upstream
+  // stores them.
   static Result<Schema> FromArrow(const arrow::Schema& schema, int32_t first_id = 0);
   // From the flattened form of files and manifests. Corruption when the tree is broken.
   static Result<Schema> FromProto(
@@ -72,17 +78,24 @@ class Schema {
   int32_t max_id() const;  // -1 when empty
 
   const Field* FindById(int32_t id) const;
-  // Path of names from the root, exact first, then case-insensitive if that is unambiguous.
+  // Path of names from the root, exact first, then case-insensitive if that is
+  // unambiguous.
   const Field* FindByPath(std::span<const std::string> path) const;
   const Field* FindTopLevel(std::string_view name) const;  // exact only
 
-  // The sub-tree made of the named fields, in the order given; "a.b" keeps only member b of a,
-  // several members of one struct are merged; back-quotes protect dots, and are needed only where a
-  // name with dots could be a member as well. NotFound names the column.
+  // The sub-tree made of the named fields, in the order given; "a.b" keeps only member b
+  // of a, several members of one struct are merged; back-quotes protect dots, and are
+  // needed only where a name with dots could be a member as well. NotFound names the
+  // column.
   Result<Schema> Project(std::span<const std::string> paths) const;
-  // The sub-tree made of the fields with these ids (and their ancestors, whole sub-trees for
-  // non-leaf ids), in schema order.
+  // The sub-tree made of the fields with these ids (and their ancestors, whole sub-trees
+  // for non-leaf ids), in schema order.
   Schema ProjectByIds(std::span<const int32_t> ids) const;
+
+  // Blobs of the second kind replaced by what files hold and scans return for them: the
+  // packed struct<kind: uint8, position: uint64, size: uint64, blob_id: uint32, blob_uri:
+  // utf8>.
+  Schema WithBlobDescriptors() const;
 
   // Fields that own a column, in pre-order, for the given major rule (2.0: every field).
   std::vector<const Field*> ColumnFields(bool v2_0) const;
@@ -92,7 +105,8 @@ class Schema {
   std::map<std::string, std::string> metadata_;
 };
 
-// Splits "a.`b.c`.d" into {"a", "b.c", "d"}. InvalidInput on an unclosed quote or an empty segment.
+// Splits "a.`b.c`.d" into {"a", "b.c", "d"}. InvalidInput on an unclosed quote or an
+// empty segment.
 Result<std::vector<std::string>> ParseFieldPath(std::string_view text);
 // The inverse: quotes segments that need it.
 std::string FormatFieldPath(std::span<const std::string> path);

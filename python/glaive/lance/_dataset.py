@@ -686,7 +686,13 @@ class LanceDataset(pa.dataset.Dataset):
         return LanceStats(self)
 
     def _blob_columns(self) -> List[str]:
-        return [f["name"] for f in self._ds.fields if f["metadata"].get("lance-encoding:blob") == "true"]
+        def holds_blobs(metadata):
+            return (
+                metadata.get("lance-encoding:blob") == "true"
+                or metadata.get("ARROW:extension:name") == "lance.blob.v2"
+            )
+
+        return [f["name"] for f in self._ds.fields if holds_blobs(f["metadata"])]
 
     # Versions.
 

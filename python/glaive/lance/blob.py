@@ -91,8 +91,24 @@ def _files(dataset, column, table) -> List[Tuple[int, Optional[BlobFile]]]:
         if fragment not in paths:
             files = dataset._ds.fragment(fragment)["files"]
             paths[fragment] = next(f["path"] for f in files if field in f["fields"])
-        out.append((address, BlobFile(dataset._ds, paths[fragment], where["position"], where["size"])))
+        out.append((address, BlobFile(dataset._ds, *_place(paths[fragment], where))))
     return out
+
+
+# Where the bytes of a blob of the second kind lie: in the data file, in a file shared with others, in one of its own.
+_INLINE, _PACKED, _DEDICATED = 0, 1, 2
+
+
+def _place(path, where) -> Tuple[str, int, int]:
+    """File (relative to the data directory), position and size of the blob that a descriptor names."""
+    kind = where.get("kind", _INLINE)
+    if kind not in (_INLINE, _PACKED, _DEDICATED):
+        raise NotImplementedError(f"blobs of kind {kind} (outside of the table) are not supported yet by glaive")
+    if kind != _INLINE:
+        # The name is the blob's number as 32 binary digits, lowest first.
+        digits = format(where["blob_id"], "032b")[::-1]
+        path = f"{path.rpartition('.')[0]}/{digits}.blob"
+    return path, where["position"], where["size"]
 
 
 def take_blobs(dataset, column, ids, addresses, indices, buffer_size) -> List[Optional[io.RawIOBase]]:
