@@ -6,8 +6,6 @@
 #include <utility>
 
 #include <arrow/array.h>
-#include <arrow/compute/api_vector.h>
-#include <arrow/datum.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 #include <arrow/util/key_value_metadata.h>
@@ -18,6 +16,7 @@
 #include "file/column_reader.h"
 #include "file/column_reader20.h"
 #include "file/file_metadata.h"
+#include "file/gather_rows.h"
 #include "io/object_store.h"
 
 namespace glaive::file {
@@ -277,13 +276,13 @@ Result<std::shared_ptr<arrow::RecordBatch>> FileReader::Take(
   GLAIVE_ASSIGN_OR_RETURN(auto batch,
                           impl_->Read(projection, plan.ranges, plan.num_rows));
   if (plan.gather.empty()) return batch;
-  arrow::Int64Array indices(static_cast<int64_t>(plan.gather.size()),
-                            arrow::Buffer::Wrap(plan.gather));
-  GLAIVE_ASSIGN_OR_RETURN(
-      arrow::Datum taken,
-      arrow::compute::Take(arrow::Datum(batch), arrow::Datum(indices.data()),
-                           arrow::compute::TakeOptions::NoBoundsCheck()));
-  return taken.record_batch();
+  std::vector<std::shared_ptr<arrow::ArrayData>> columns;
+  for (int i = 0; i < batch->num_columns(); ++i) {
+    GLAIVE_ASSIGN_OR_RETURN(auto column, GatherRows(batch->column_data(i), plan.gather));
+    columns.push_back(std::move(column));
+  }
+  return arrow::RecordBatch::Make(batch->schema(), static_cast<int64_t>(rows.size()),
+                                  std::move(columns));
 }
 
 Result<std::shared_ptr<arrow::RecordBatch>> FileReader::LoadBlobs(
