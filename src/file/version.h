@@ -19,7 +19,8 @@ inline constexpr FileVersion kDefaultFileVersion = FileVersion::k2_2;
 Result<FileVersion> ParseFileVersion(std::string_view text);
 std::string_view FileVersionName(FileVersion version);
 
-// The (major, minor) pair of a file's footer. 2.0 is written as (0, 3); (2, 0) is accepted as well.
+// The (major, minor) pair of a file's footer. 2.0 is written as (0, 3); (2, 0) is
+// accepted as well.
 Result<FileVersion> FileVersionFromFooter(uint16_t major, uint16_t minor);
 std::pair<uint16_t, uint16_t> FooterVersion(FileVersion version);
 // The pair of a manifest's DataFile entry, where 2.0 is (2, 0).
