@@ -601,6 +601,28 @@ def test_creators_racing_for_one_name(tmp_path):
         assert counts == [3, 3, 3, 3]
 
 
+def test_overwriters_racing_for_one_name(tmp_path):
+    db = glaive.connect(tmp_path)
+    db.create_table("t", [{"who": -1}])
+    gate, errors = threading.Barrier(4), []
+
+    def make(who, stream):
+        mine = glaive.connect(tmp_path)
+        gate.wait()
+        try:
+            rows = [{"who": who}] * (who + 1)
+            mine.create_table("t", (x for x in [rows]) if stream else rows, mode="overwrite")
+        except Exception as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=make, args=(w, w % 2 == 1)) for w in range(4)]
+    [x.start() for x in threads]
+    [x.join(60) for x in threads]
+    assert errors == []
+    rows = db.open_table("t").to_arrow()["who"].to_pylist()
+    assert len(rows) == rows[0] + 1 and len(set(rows)) == 1 and db.open_table("t").version == 5
+
+
 def test_unsupported_methods_name_themselves(db):
     t = db.create_table("t", numbered(1))
     for call, name in (
