@@ -46,7 +46,11 @@ struct Control {
   }
 };
 
-Status CheckCount(const Levels& levels) {
+Status CheckSize(const Levels& levels, int64_t row_bytes) {
+  if (row_bytes > std::numeric_limits<uint32_t>::max() / 8) {
+    return InvalidInput("values of ", row_bytes,
+                        " bytes are too wide for this file format");
+  }
   if (levels.num_levels > std::numeric_limits<uint32_t>::max()) {
     return InvalidInput(
         "a page would hold more than 2^32 - 1 values; write smaller batches");
@@ -75,7 +79,6 @@ bool StartsRow(const Levels& levels, size_t i) {
 template <typename WriteRow>
 Result<EncodedPage> ZipFixed(const Levels& levels, int64_t row_bytes,
                              WriteRow write_row) {
-  GLAIVE_RETURN_NOT_OK(CheckCount(levels));
   const Control control(levels);
   EncodedPage page;
   page.num_rows = levels.num_rows;
@@ -118,7 +121,7 @@ EncodedPage PassThrough(const Levels& levels, const FixedValues& items,
 }  // namespace
 
 Result<EncodedPage> AssembleFullZip(const Levels& levels, const FixedValues& values) {
-  GLAIVE_RETURN_NOT_OK(CheckCount(levels));
+  GLAIVE_RETURN_NOT_OK(CheckSize(levels, values.byte_width()));
   EncodedPage page;
   if (values.bits == 1) {  // one byte per boolean
     const auto bits = values.Contiguous();
@@ -143,7 +146,6 @@ Result<EncodedPage> AssembleFullZip(const Levels& levels, const FixedValues& val
 }
 
 Result<EncodedPage> AssembleFullZip(const Levels& levels, const FixedListValues& values) {
-  GLAIVE_RETURN_NOT_OK(CheckCount(levels));
   const bool constant = values.all_items_null && values.items.bits != 1;
   // A row's item bits must fill bytes; booleans stay in mini-blocks for this reason.
   const int64_t item_bytes =
@@ -156,9 +158,7 @@ Result<EncodedPage> AssembleFullZip(const Levels& levels, const FixedListValues&
     widths.push_back(cumulative);
     if (values.validity[layer] != nullptr) row_bytes += (cumulative + 7) / 8;
   }
-  if (row_bytes > std::numeric_limits<uint32_t>::max() / 8) {
-    return InvalidInput("a fixed-size list of ", row_bytes, " bytes per row is too wide");
-  }
+  GLAIVE_RETURN_NOT_OK(CheckSize(levels, row_bytes));
   EncodedPage page;
   if (!levels.has_rep() && !levels.has_def() && !values.has_validity()) {
     page = PassThrough(levels, values.items, 8 * row_bytes);
@@ -204,7 +204,7 @@ Result<EncodedPage> AssembleFullZip(const Levels& levels, const FixedListValues&
 
 Result<EncodedPage> AssembleFullZip(const Levels& levels, const VariableValues& values,
                                     const pb::CompressiveEncoding& encoding) {
-  GLAIVE_RETURN_NOT_OK(CheckCount(levels));
+  GLAIVE_RETURN_NOT_OK(CheckSize(levels, 0));
   const Control control(levels);
   const size_t length_bytes = static_cast<size_t>(values.offset_bytes());
   const uint64_t bound = static_cast<uint64_t>(values.num_bytes()) +

@@ -36,8 +36,8 @@ class Builder {
     next_rep_ = max_rep_;
   }
 
-  void AddStruct() {
-    AddItems();
+  void AddStruct(uint8_t always) {
+    AddItems(always);
     std::vector<Segment> below;
     below.reserve(segments_.size());
     for (const Segment& s : segments_) {
@@ -47,8 +47,8 @@ class Builder {
     segments_ = std::move(below);
   }
 
-  void AddFixedStruct() {
-    AddItems();
+  void AddFixedStruct(uint8_t always) {
+    AddItems(always);
     std::vector<Segment> below;
     below.reserve(segments_.size());
     int64_t dimension = 1;
@@ -71,15 +71,20 @@ class Builder {
     num_rows_ *= dimension;
   }
 
-  void AddItems() {
+  void AddItems(uint8_t always) {
     int64_t nulls = 0;
     for (const Segment& s : segments_) nulls += CountNulls(s);
-    if (nulls == 0) {
+    if (nulls == 0 && (always & kAlwaysNullable) == 0) {
       kinds_.push_back(pb::REPDEF_ALL_VALID_ITEM);
       return;
     }
     kinds_.push_back(pb::REPDEF_NULLABLE_ITEM);
     const uint16_t tag = ++tags_;
+    if (nulls == 0) return;
+    if (def_.empty() && special_.empty()) {
+      SetFresh(tag);
+      return;
+    }
     if (def_.empty()) def_.assign(static_cast<size_t>(count_), 0);
     size_t at = 0;
     for (const Segment& s : segments_) {
@@ -96,11 +101,11 @@ class Builder {
     }
   }
 
-  void AddList() {
+  void AddList(uint8_t always) {
     if (!segments_.empty() && segments_[0].data->type->id() == arrow::Type::LARGE_LIST) {
-      AddListOf<int64_t>();
+      AddListOf<int64_t>(always);
     } else {
-      AddListOf<int32_t>();
+      AddListOf<int32_t>(always);
     }
   }
 
@@ -129,10 +134,27 @@ class Builder {
   }
 
  private:
+  // The first nulls of the page, without placeholders in between: one level per value.
+  void SetFresh(uint16_t tag) {
+    def_.resize(static_cast<size_t>(count_));
+    uint16_t* to = def_.data();
+    for (const Segment& s : segments_) {
+      const uint8_t* bits = Validity(*s.data);
+      if (s.data->type->id() == arrow::Type::NA) {
+        std::fill(to, to + s.length, tag);
+      } else if (bits != nullptr) {
+        for (int64_t i = 0; i < s.length; ++i) {
+          to[i] = arrow::bit_util::GetBit(bits, s.start + i) ? uint16_t{0} : tag;
+        }
+      }
+      to += s.length;
+    }
+  }
+
   template <typename Offset>
-  void AddListOf() {
-    bool any_null = false;
-    bool any_empty = false;
+  void AddListOf(uint8_t always) {
+    bool any_null = (always & kAlwaysNullable) != 0;
+    bool any_empty = (always & kAlwaysEmptyable) != 0;
     int64_t items = 0;
     for (const Segment& s : segments_) {
       const bool nulls = CountNulls(s) > 0;
@@ -240,21 +262,22 @@ bool IsNull(const Segment& segment, int64_t i) {
 }
 
 Levels BuildLevels(std::span<const std::shared_ptr<arrow::ArrayData>> arrays,
-                   std::span<const PathNode> path) {
+                   std::span<const PathNode> path, std::span<const uint8_t> always) {
   Builder builder(arrays, path);
-  for (PathNode node : path) {
-    switch (node) {
+  for (size_t i = 0; i < path.size(); ++i) {
+    const uint8_t flags = always.empty() ? uint8_t{0} : always[i];
+    switch (path[i]) {
       case PathNode::kStruct:
-        builder.AddStruct();
+        builder.AddStruct(flags);
         break;
       case PathNode::kList:
-        builder.AddList();
+        builder.AddList(flags);
         break;
       case PathNode::kFixedStruct:
-        builder.AddFixedStruct();
+        builder.AddFixedStruct(flags);
         break;
       case PathNode::kLeaf:
-        builder.AddItems();
+        builder.AddItems(flags);
         break;
     }
   }

@@ -51,10 +51,15 @@ struct Levels {
   }
 };
 
+// What the layer of a node allows for, even if no row of this page makes use of it.
+inline constexpr uint8_t kAlwaysNullable = 1;
+inline constexpr uint8_t kAlwaysEmptyable = 2;  // lists
+
 // `arrays` hold the same column one after the other. Along the path every struct has
-// exactly one child. `Levels::values` points into `arrays`.
+// exactly one child. `always` has the flags above per node, or is empty. `Levels::values`
+// points into `arrays`.
 Levels BuildLevels(std::span<const std::shared_ptr<arrow::ArrayData>> arrays,
-                   std::span<const PathNode> path);
+                   std::span<const PathNode> path, std::span<const uint8_t> always = {});
 
 // Nulls among the rows of a segment.
 int64_t CountNulls(const Segment& segment);

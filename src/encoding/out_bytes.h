@@ -1,6 +1,7 @@
 // A growing byte buffer that leaves new bytes uninitialised.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>

@@ -25,6 +25,8 @@ namespace pb = lance::encodings21;
 
 // Values at least this long are zipped rather than put in mini-blocks.
 constexpr int64_t kFullZipBytes = 256;
+// Two values of a chunk must stay below the 2 GiB that its size field can say.
+constexpr int64_t kMaxMiniBlockValue = int64_t{1} << 29;
 // Bit-packed levels that one chunk may hold, bytes.
 constexpr int64_t kLevelBudgetBytes = 16 * 1024;
 // Longer values are compressed one by one.
@@ -114,7 +116,7 @@ class PageEncoder {
       : column_(column),
         options_(column.options),
         arrays_(arrays),
-        levels_(BuildLevels(arrays, column.path)) {}
+        levels_(BuildLevels(arrays, column.path, column.always)) {}
 
   Result<std::vector<EncodedPage>> Encode() {
     if (levels_.num_visible == 0) return One(AssembleAllNull(levels_, options_));
@@ -153,6 +155,7 @@ class PageEncoder {
   }
 
   bool FullZip(int64_t longest) const {
+    if (longest > kMaxMiniBlockValue) return true;
     if (options_.structural != Structural::kAuto) {
       return options_.structural == Structural::kFullZip;
     }

@@ -30,6 +30,8 @@ struct EncodedPage {
 
 struct PageColumn {
   std::vector<PathNode> path;  // outer-most first, ends with kLeaf
+  // Flags per node (see BuildLevels), or empty.
+  std::vector<uint8_t> always;
   EncodeOptions options;
   // The leaf is a struct whose members share this column.
   bool packed = false;

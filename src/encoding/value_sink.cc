@@ -490,8 +490,11 @@ Result<std::shared_ptr<arrow::ArrayData>> ValueSink::FinishDictionary(
     std::shared_ptr<arrow::Buffer> validity, int64_t null_count) {
   const auto& type = static_cast<const arrow::DictionaryType&>(*shape_->type);
   if (!dictionary_ || dictionary_->length() == 0) {
-    // Only nulls: they may point at nothing, but an array needs a dictionary of its type.
-    GLAIVE_ASSIGN_OR_RETURN(dictionary_, arrow::MakeEmptyArray(type.value_type()));
+    // Only nulls. Slots that merely lie under a null parent count as valid here and need
+    // something to point at.
+    const int64_t items = length_ > null_count ? 1 : 0;
+    GLAIVE_ASSIGN_OR_RETURN(dictionary_,
+                            arrow::MakeArrayOfNull(type.value_type(), items));
   }
   auto last = arrow::ArrayData::Make(shape_->type, length_ - piece_start_,
                                      {nullptr, data_.Finish()}, 0);

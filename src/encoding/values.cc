@@ -143,7 +143,15 @@ bool FixedListValues::has_validity() const {
 Result<FixedValues> GatherFixed(std::span<const Segment> segments, int64_t bits) {
   FixedValues out;
   out.bits = bits;
-  for (const Segment& s : segments) out.count += s.length;
+  for (const Segment& s : segments) {
+    out.count += s.length;
+    const auto& values = s.data->buffers[1];
+    if (s.length > 0 &&
+        (values == nullptr || values->size() < ((s.start + s.length) * bits + 7) / 8)) {
+      return InvalidInput("an array of type ", s.data->type->ToString(),
+                          " is longer than its buffer");
+    }
+  }
   if (bits == 1) {
     if (segments.size() == 1 && segments[0].start % 8 == 0 &&
         segments[0].data->buffers[1]) {

@@ -1,4 +1,5 @@
 // Columns of versions 2.1 and 2.2: one per leaf, levels for everything above it.
+#include <algorithm>
 #include <utility>
 
 #include <arrow/array.h>
@@ -85,6 +86,22 @@ Status CheckStorable(const ColumnPath& path, bool v2_2) {
   return Status::OK();
 }
 
+// Readers join the pages of structs that hold or lie in lists; some of them go wrong when
+// the pages of one column disagree on which layers can be null or empty. Such columns
+// have levels anyway, so that allowing for everything costs next to nothing.
+std::vector<uint8_t> UniformLayers(const ColumnPath& path) {
+  const auto& nodes = path.nodes();
+  const bool mixed = std::count(nodes.begin(), nodes.end(), PathNode::kList) > 0 &&
+                     std::count(nodes.begin(), nodes.end(), PathNode::kStruct) > 0;
+  std::vector<uint8_t> out;
+  for (size_t i = 0; mixed && i < nodes.size(); ++i) {
+    uint8_t flags = path.fields()[i]->nullable ? encoding::kAlwaysNullable : 0;
+    if (nodes[i] == PathNode::kList) flags |= encoding::kAlwaysEmptyable;
+    out.push_back(flags);
+  }
+  return out;
+}
+
 class StructuralColumnWriter : public ColumnWriter {
  public:
   StructuralColumnWriter(ColumnPath path, const FileWriterOptions& options,
@@ -102,6 +119,7 @@ class StructuralColumnWriter : public ColumnWriter {
       column_.options.structural =
           encoding::ParseEncodeOptions(field->metadata, v2_2).structural;
     }
+    column_.always = UniformLayers(path_);
     column_.packed = leaf.is_packed_struct();
     if (column_.packed) {
       for (const Field& member : leaf.children) {
