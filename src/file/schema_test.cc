@@ -24,8 +24,7 @@ std::shared_ptr<arrow::Schema> Everything() {
       arrow::field("d", arrow::decimal128(30, 6)),
       arrow::field("e", arrow::decimal256(60, -2)),
       arrow::field("fsb", arrow::fixed_size_binary(7)),
-      arrow::field("dict", arrow::dictionary(arrow::int8(),
-                                             arrow::timestamp(arrow::TimeUnit::SECOND))),
+      arrow::field("dict", arrow::dictionary(arrow::int8(), arrow::large_utf8())),
       arrow::field("v",
                    arrow::fixed_size_list(arrow::field("item", arrow::float32()), 16)),
       arrow::field("b", arrow::fixed_size_list(bf16, 4)),
@@ -67,7 +66,7 @@ TEST(Schema, LogicalTypesAreSpelledAsInTheFormat) {
     return schema.FindTopLevel(name)->logical_type;
   };
   EXPECT_EQ(logical("t"), "timestamp:us:+08:00");
-  EXPECT_EQ(logical("dict"), "dict:timestamp:s:-:int8:false");
+  EXPECT_EQ(logical("dict"), "dict:large_string:int8:false");
   EXPECT_EQ(logical("b"), "fixed_size_list:lance.bfloat16:4");
   EXPECT_EQ(logical("vv"), "fixed_size_list:fixed_size_list:int8:2:3");
   EXPECT_EQ(logical("ls"), "large_list.struct");
