@@ -16,6 +16,7 @@ namespace glaive::exec {
 namespace {
 
 constexpr size_t kMaxPlans = 64;
+constexpr size_t kMaxCachedFilterBytes = 4096;
 
 expr::ExtraColumns ExtraColumnsOf(SearchColumns search) {
   expr::ExtraColumns extra = expr::RowMetaColumns();
@@ -374,6 +375,8 @@ Result<SnapshotState::OutputPtr> SnapshotState::Output(const table::Dataset& dat
 Result<SnapshotState::FilterPtr> SnapshotState::Filter(const table::Dataset& dataset,
                                                        const std::string& sql,
                                                        SearchColumns search) const {
+  // Long lists of values: not worth the memory.
+  if (sql.size() > kMaxCachedFilterBytes) return MakeFilterPlan(dataset, sql, search);
   const std::string key = static_cast<char>('0' + static_cast<int>(search)) + sql;
   return Lookup(mutex_, filters_, key,
                 [&] { return MakeFilterPlan(dataset, sql, search); });

@@ -153,6 +153,21 @@ TEST(Scan, LargerTablesOnSeveralThreads) {
   CheckValues(table, *many);
 }
 
+// Too long to be kept as a plan.
+TEST(Scan, LongFilters) {
+  const TestTable table = MakeTestTable(6, {900, 100}, 300, 0.2);
+  ScanOptions options;
+  options.filter = "id IN (-1";
+  for (int id = 0; id < 2000; id += 7) options.filter += ", " + std::to_string(id);
+  options.filter += ") AND text <> '" + std::string(5000, 'x') + "'";
+  std::vector<int64_t> expected;
+  for (const ModelRow& row : table.rows) {
+    if (row.id % 7 == 0) expected.push_back(row.id);
+  }
+  ASSERT_OK_AND_ASSIGN(auto result, ScanToTable(table.dataset, options));
+  EXPECT_EQ(Ids(*result), expected);
+}
+
 TEST(Scan, EmptyTable) {
   TestTable table;
   table.env.runtime = MakeTestRuntime();
