@@ -78,6 +78,7 @@ inline __m256i CountBytes(__m256i bytes) {
 }
 
 inline uint64_t CountBits(const uint8_t* a, const uint8_t* b, size_t bytes) {
+  if (bytes < 32) return CountTailBits(a, b, bytes);
   const __m256i zero = _mm256_setzero_si256();
   __m256i sums = zero;
   size_t at = 0;

@@ -159,6 +159,7 @@ inline __m512i CountBytes(__m512i bytes) {
 }
 
 inline uint64_t CountBits(const uint8_t* a, const uint8_t* b, size_t bytes) {
+  if (bytes < 64) return CountTailBits(a, b, bytes);
   const __m512i zero = _mm512_setzero_si512();
   __m512i sums = zero;
   size_t at = 0;
@@ -167,10 +168,12 @@ inline uint64_t CountBits(const uint8_t* a, const uint8_t* b, size_t bytes) {
         _mm512_xor_si512(_mm512_loadu_si512(a + at), _mm512_loadu_si512(b + at));
     sums = _mm512_add_epi64(sums, _mm512_sad_epu8(CountBytes(differing), zero));
   }
-  uint64_t lanes[8];
-  _mm512_storeu_si512(lanes, sums);
-  uint64_t count = 0;
-  for (const uint64_t lane : lanes) count += lane;
+  const __m256i both =
+      _mm256_add_epi64(_mm512_castsi512_si256(sums), _mm512_extracti64x4_epi64(sums, 1));
+  const __m128i half =
+      _mm_add_epi64(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
+  const uint64_t count = static_cast<uint64_t>(_mm_cvtsi128_si64(half)) +
+                         static_cast<uint64_t>(_mm_extract_epi64(half, 1));
   return count + CountTailBits(a + at, b + at, bytes - at);
 }
 
