@@ -10,6 +10,13 @@
 #include "table/names.h"
 
 namespace glaive::table {
+namespace {
+
+std::string CacheKey(const TableEnv& env, const std::string& path) {
+  return "data-file:" + env.store->root() + "/" + path;
+}
+
+}  // namespace
 
 Result<file::FileVersion> DataFileVersionOf(const lance::table::DataFile& file) {
   constexpr uint32_t kMax = std::numeric_limits<uint16_t>::max();
@@ -30,7 +37,7 @@ Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
     return NotSupported("data file ", file.path(), " lies under another base path");
   }
   const std::string path = DataFilePath(file.path());
-  const std::string key = "data-file:" + env.store->root() + "/" + path;
+  const std::string key = CacheKey(env, path);
   if (auto cached = env.runtime->cache().Get<file::FileReader>(key)) return cached;
 
   GLAIVE_ASSIGN_OR_RETURN(const file::FileVersion version, DataFileVersionOf(file));
@@ -68,6 +75,10 @@ Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
   }
   env.runtime->cache().Put(key, *reader, (*reader)->memory_bytes());
   return *reader;
+}
+
+void ForgetDataFile(const TableEnv& env, const lance::table::DataFile& file) {
+  env.runtime->cache().Erase(CacheKey(env, DataFilePath(file.path())));
 }
 
 }  // namespace glaive::table

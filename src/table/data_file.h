@@ -21,4 +21,7 @@ Result<file::FileVersion> DataFileVersionOf(const lance::table::DataFile& file);
 Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
     const TableEnv& env, const lance::table::DataFile& file);
 
+// Lets the next OpenDataFile read the file's metadata again.
+void ForgetDataFile(const TableEnv& env, const lance::table::DataFile& file);
+
 }  // namespace glaive::table

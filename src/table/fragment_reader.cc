@@ -298,9 +298,28 @@ class FragmentReaderImpl final : public FragmentReader {
     return slot.reader;
   }
 
+  // What was decoded from damaged bytes is not kept: the file may be repaired or replaced
+  // while this process lives.
   template <typename ReadPart>
   Result<BatchPtr> Read(const FragmentProjection& projection, int64_t rows,
                         ReadPart&& read_part) const {
+    auto batch = ReadParts(projection, rows, std::forward<ReadPart>(read_part));
+    if (!batch.ok() && KindOf(batch.status()) == ErrorKind::kCorruption) ForgetFiles();
+    return batch;
+  }
+
+  void ForgetFiles() const {
+    std::lock_guard lock(files_mutex_);
+    for (size_t i = 0; i < files_.size(); ++i) {
+      if (!files_[i].reader) continue;
+      ForgetDataFile(env_, state_->message().files(static_cast<int>(i)));
+      files_[i].reader.reset();
+    }
+  }
+
+  template <typename ReadPart>
+  Result<BatchPtr> ReadParts(const FragmentProjection& projection, int64_t rows,
+                             ReadPart&& read_part) const {
     if (projection.pass_through) {
       const auto& part = projection.parts[0];
       GLAIVE_ASSIGN_OR_RETURN(auto reader, File(part.file_index));
