@@ -310,6 +310,11 @@ TEST_P(DatasetTest, StableRowIds) {
   ASSERT_OK_AND_ASSIGN(auto index, dataset->row_id_index());
   for (const Row& row : expected) EXPECT_EQ(index->Find(row.row_id)->value, row.address);
   for (uint64_t gone : {1u, 3u, 4u, 7u}) EXPECT_FALSE(index->Find(gone)) << gone;
+  ASSERT_OK_AND_ASSIGN(auto fragment, dataset->OpenFragment(1));
+  for (RowVersion which : {RowVersion::kCreatedAt, RowVersion::kLastUpdatedAt}) {
+    ASSERT_OK_AND_ASSIGN(auto row_versions, fragment->RowVersions(which));
+    EXPECT_EQ(row_versions, (std::vector<uint64_t>{3, 3}));
+  }
   // An overwrite goes on counting.
   options.mode = WriteMode::kOverwrite;
   ASSERT_OK_AND_ASSIGN(dataset, WriteValues(env_, {1}, options));

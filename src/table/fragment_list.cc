@@ -48,8 +48,18 @@ bool ScanVarint(std::span<const uint8_t> message, uint32_t wanted, uint64_t* val
   return true;
 }
 
-bool Scan(std::span<const uint8_t> message, FragmentSummary* summary) {
-  WireReader reader(message);
+std::atomic<uint64_t> next_serial{1};
+
+}  // namespace
+
+SharedBytes SharedBytes::FromString(std::string text) {
+  auto owner = std::make_shared<const std::string>(std::move(text));
+  const std::string_view view(*owner);
+  return {std::move(owner), view};
+}
+
+bool ScanFragment(std::string_view message, FragmentSummary* summary) {
+  WireReader reader(AsBytes(message));
   uint64_t id = 0, physical_rows = 0, deleted_rows = 0;
   while (!reader.done()) {
     uint32_t field, type;
@@ -95,23 +105,13 @@ bool Scan(std::span<const uint8_t> message, FragmentSummary* summary) {
   summary->id = static_cast<uint32_t>(id);
   summary->physical_rows = static_cast<uint32_t>(physical_rows);
   summary->deleted_rows = static_cast<uint32_t>(deleted_rows);
+  summary->length = static_cast<uint32_t>(message.size());
   return true;
-}
-
-std::atomic<uint64_t> next_serial{1};
-
-}  // namespace
-
-SharedBytes SharedBytes::FromString(std::string text) {
-  auto owner = std::make_shared<const std::string>(std::move(text));
-  const std::string_view view(*owner);
-  return {std::move(owner), view};
 }
 
 Result<FragmentSummary> SummarizeFragment(std::string_view message) {
   FragmentSummary summary;
-  if (!Scan(AsBytes(message), &summary)) return Malformed();
-  summary.length = static_cast<uint32_t>(message.size());
+  if (!ScanFragment(message, &summary)) return Malformed();
   return summary;
 }
 

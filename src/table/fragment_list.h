@@ -65,6 +65,8 @@ struct FragmentTraits {
 
 // Corruption when the bytes are not a fragment. `offset` is left alone.
 Result<FragmentSummary> SummarizeFragment(std::string_view message);
+// The same for loops over very many: false when the bytes are not a fragment.
+bool ScanFragment(std::string_view message, FragmentSummary* summary);
 
 // Number and size of the data files, as far as the message says.
 struct FragmentFiles {

@@ -28,7 +28,10 @@ namespace {
 using ArrayPtr = std::shared_ptr<arrow::Array>;
 using BatchPtr = std::shared_ptr<arrow::RecordBatch>;
 
-constexpr int32_t kRowIdField = -3;  // in DataFile.fields: the spilled row ids
+// Ids in DataFile.fields of the columns that hold sequences too long for a manifest.
+constexpr int32_t kRowIdField = -3;
+constexpr int32_t kCreatedAtField = -4;
+constexpr int32_t kLastUpdatedAtField = -5;
 constexpr int64_t kReaderOverheadBytes = 1024;
 
 // How much of a field one data file holds.
@@ -150,9 +153,7 @@ class FragmentReaderImpl final : public FragmentReader {
         // its own.
         const int32_t field = file.fields(k);
         if (file.column_indices(k) < 0) continue;
-        if (field == kRowIdField) {
-          files_[i].row_id_column = file.column_indices(k);
-        } else if (field >= 0) {
+        if (field >= 0 || (field <= kRowIdField && field >= kLastUpdatedAtField)) {
           files_[i].columns[field] = file.column_indices(k);
         }
       }
@@ -171,6 +172,33 @@ class FragmentReaderImpl final : public FragmentReader {
       row_ids_loaded_ = true;
     }
     return std::span<const uint64_t>(row_ids_);
+  }
+
+  Result<std::vector<uint64_t>> RowVersions(RowVersion which) const override {
+    using lance::table::DataFragment;
+    const DataFragment& message = state_->message();
+    const bool created = which == RowVersion::kCreatedAt;
+    if (created ? message.has_created_at_versions_in_data_file()
+                : message.has_last_updated_at_versions_in_data_file()) {
+      return created ? ReadLineage(kCreatedAtField, "_row_created_at_version")
+                     : ReadLineage(kLastUpdatedAtField, "_row_last_updated_at_version");
+    }
+    const std::string& serialized = created ? message.inline_created_at_versions()
+                                            : message.inline_last_updated_at_versions();
+    std::vector<uint64_t> versions;
+    if (serialized.empty()) {
+      versions.assign(static_cast<size_t>(physical_rows_), 1);
+      return versions;
+    }
+    auto runs = DecodeRowVersions(serialized, physical_rows_);
+    if (!runs.ok()) {
+      return WithContext(runs.status(), "fragment " + std::to_string(message.id()));
+    }
+    versions.reserve(static_cast<size_t>(physical_rows_));
+    for (const RowVersionRun& run : *runs) {
+      versions.insert(versions.end(), static_cast<size_t>(run.count), run.version);
+    }
+    return versions;
   }
 
   Result<FragmentProjection> Bind(const file::Schema& schema) const override {
@@ -277,8 +305,7 @@ class FragmentReaderImpl final : public FragmentReader {
  private:
   struct FileSlot {
     file::FileVersion version = file::kDefaultFileVersion;
-    std::map<int32_t, int32_t> columns;  // field id -> column
-    int32_t row_id_column = -1;
+    std::map<int32_t, int32_t> columns;                      // field id -> column
     mutable std::shared_ptr<const file::FileReader> reader;  // guarded by files_mutex_
   };
 
@@ -368,32 +395,39 @@ class FragmentReaderImpl final : public FragmentReader {
     if (message.row_id_sequence_case() != lance::table::DataFragment::kRowIdsInDataFile) {
       return Status::OK();  // ids are addresses
     }
+    GLAIVE_ASSIGN_OR_RETURN(row_ids_, ReadLineage(kRowIdField, "_rowid"));
+    return Status::OK();
+  }
+
+  // A sequence that stands in a data file: one uint64 per row.
+  Result<std::vector<uint64_t>> ReadLineage(int32_t field_id, const char* name) const {
     for (size_t f = 0; f < files_.size(); ++f) {
-      if (files_[f].row_id_column < 0) continue;
+      const auto column = files_[f].columns.find(field_id);
+      if (column == files_[f].columns.end()) continue;
       file::Field field;
-      field.name = "_rowid";
-      field.id = kRowIdField;
+      field.name = name;
+      field.id = field_id;
       field.logical_type = "uint64";
       field.type = arrow::uint64();
       field.nullable = false;
       file::Projection projection;
       projection.schema = file::Schema({std::move(field)});
-      projection.columns[kRowIdField] = files_[f].row_id_column;
+      projection.columns.insert(*column);
       GLAIVE_ASSIGN_OR_RETURN(auto reader, File(static_cast<int>(f)));
       GLAIVE_ASSIGN_OR_RETURN(auto batch,
                               reader->ReadRange(projection, 0, physical_rows_));
       if (batch->num_columns() != 1 ||
           batch->column(0)->type_id() != arrow::Type::UINT64 ||
           batch->column(0)->null_count() != 0) {
-        return Corruption("the row id column of fragment ", id(),
+        return Corruption("column ", name, " of fragment ", id(),
                           " is not of type uint64");
       }
       const auto& values = static_cast<const arrow::UInt64Array&>(*batch->column(0));
-      row_ids_.assign(values.raw_values(), values.raw_values() + values.length());
-      return Status::OK();
+      return std::vector<uint64_t>(values.raw_values(),
+                                   values.raw_values() + values.length());
     }
-    return Corruption("fragment ", id(),
-                      " says that its row ids are in a data file, but none holds them");
+    return Corruption("fragment ", id(), " says that ", name,
+                      " is in a data file, but none holds it");
   }
 
   const TableEnv env_;

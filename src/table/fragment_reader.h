@@ -41,6 +41,8 @@ struct FragmentProjection {
   bool pass_through = false;
 };
 
+enum class RowVersion : uint8_t { kCreatedAt, kLastUpdatedAt };
+
 // Immutable; const methods are thread-safe. Offsets are physical (deleted rows included).
 class FragmentReader {
  public:
@@ -51,6 +53,9 @@ class FragmentReader {
   virtual const DeletionVector* deletions() const = 0;
   // Stable row ids by physical offset, or empty: ids are addresses.
   virtual Result<std::span<const uint64_t>> row_ids() const = 0;
+  // The table version that made, or last changed, each row, by physical offset. 1 for all
+  // rows where the fragment does not say.
+  virtual Result<std::vector<uint64_t>> RowVersions(RowVersion which) const = 0;
 
   virtual Result<FragmentProjection> Bind(const file::Schema& schema) const = 0;
   // All physical rows of [start, start + count), deleted ones included.

@@ -15,6 +15,7 @@ namespace glaive::table {
 namespace {
 
 constexpr size_t kFooterBytes = 16;
+constexpr size_t kMaxGuessedFragments = 1 << 20;
 constexpr char kMagic[] = "LANC";
 constexpr uint16_t kMajorVersion = 0;
 constexpr uint16_t kMinorVersion = 2;
@@ -105,12 +106,17 @@ Result<ManifestFile> ParseManifest(SharedBytes bytes) {
     header.append(reinterpret_cast<const char*>(message.data()) + kept_from,
                   start - kept_from);
     kept_from = reader.position();
-    GLAIVE_ASSIGN_OR_RETURN(
-        FragmentSummary summary,
-        SummarizeFragment(bytes.view.substr(static_cast<size_t>(fragment.data() - data),
-                                            fragment.size())));
-    summary.offset = static_cast<uint32_t>(fragment.data() - data);
-    result.fragments.push_back(summary);
+    const auto offset = static_cast<size_t>(fragment.data() - data);
+    if (result.fragments.empty()) {
+      // A guess that spares growing: most fragments of a table are alike.
+      result.fragments.reserve(std::min<size_t>(
+          (message.size() - start) / (fragment.size() + 2) + 1, kMaxGuessedFragments));
+    }
+    FragmentSummary& summary = result.fragments.emplace_back();
+    if (!ScanFragment(bytes.view.substr(offset, fragment.size()), &summary)) {
+      return Corruption("a fragment of the manifest does not decode");
+    }
+    summary.offset = static_cast<uint32_t>(offset);
   }
   header.append(reinterpret_cast<const char*>(message.data()) + kept_from,
                 message.size() - kept_from);
@@ -119,9 +125,12 @@ Result<ManifestFile> ParseManifest(SharedBytes bytes) {
     return Corruption("the manifest does not decode");
   }
   // Writers keep the list sorted, but readers need not insist on it.
-  std::sort(
-      result.fragments.begin(), result.fragments.end(),
-      [](const FragmentSummary& a, const FragmentSummary& b) { return a.id < b.id; });
+  const auto by_id = [](const FragmentSummary& a, const FragmentSummary& b) {
+    return a.id < b.id;
+  };
+  if (!std::is_sorted(result.fragments.begin(), result.fragments.end(), by_id)) {
+    std::sort(result.fragments.begin(), result.fragments.end(), by_id);
+  }
 
   result.bytes = std::move(bytes);
   const std::string_view file = result.bytes.view;
