@@ -193,6 +193,8 @@ Result<std::shared_ptr<const DeletionVector>> DeletionVector::ParseArrow(
   auto options = arrow::ipc::IpcReadOptions::Defaults();
   options.memory_pool = &pool;
   options.use_threads = false;
+  // The bytes come from anywhere, and so do the buffers in them.
+  options.ensure_alignment = arrow::ipc::Alignment::kDataTypeSpecificAlignment;
   auto buffer =
       std::make_shared<arrow::Buffer>(bytes.data(), static_cast<int64_t>(bytes.size()));
   auto source = std::make_shared<arrow::io::BufferReader>(buffer);
