@@ -113,8 +113,8 @@ class LanceQueryBuilder(ABC):
         return self
 
     def offset(self, offset: int) -> "Self":
-        """Leaves out the first `offset` rows of the ordered result. None or a number <= 0: none."""
-        self._plan.offset = None if offset is None or offset <= 0 else check_count("offset", offset)
+        """Leaves out the first `offset` rows of the ordered result. None: none is left out; ValueError for a negative number."""
+        self._plan.offset = None if offset is None else check_count("offset", offset)
         return self
 
     def select(self, columns: Union[List[str], Dict[str, str]]) -> "Self":
