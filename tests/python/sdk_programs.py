@@ -607,8 +607,8 @@ def queries(e):
         e.show(lambda: s(q).limit(n).to_list(), "same" if n in (None, 0, -1) else "raises")
         e.show(lambda: len(s().limit(n).to_list()), "same" if n in (None, 0, -1) else "raises")
     for n in (None, -1, "x", 1.5, 100):
-        e.show(lambda: s(q).offset(n).limit(2).to_list(), "raises" if n in ("x", 1.5) else "same")
-        e.show(lambda: s().offset(n).limit(2).to_list(), "raises" if n in ("x", 1.5) else "same")
+        e.show(lambda: s(q).offset(n).limit(2).to_list(), "raises" if n in ("x", 1.5) else "ours" if n == -1 else "same")
+        e.show(lambda: s().offset(n).limit(2).to_list(), "raises" if n in ("x", 1.5) else "ours" if n == -1 else "same")
     e.show(lambda: s(q).limit(2).offset(1).to_list())
     e.show(lambda: s().limit(2).offset(1).to_list())
     e.show(lambda: s().offset(28).to_list())
