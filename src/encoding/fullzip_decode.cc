@@ -36,7 +36,12 @@ Result<FixedRowCodec> FixedRowCodec::Make(const CompressiveEncoding& given,
   const ValueShape* item = &shape;
   int64_t items = 1;
   int64_t validity_bytes = 0;
-  while (item->kind == Kind::kFixedSizeList) {
+  // Items that are all null have no bytes, at whatever level of nested lists they stand.
+  auto all_null = [&] {
+    return encoding->has_constant() && !encoding->constant().has_value() &&
+           !out.lists_.empty();
+  };
+  while (item->kind == Kind::kFixedSizeList && !all_null()) {
     if (!encoding->has_fixed_size_list() ||
         encoding->fixed_size_list().items_per_value() !=
             static_cast<uint64_t>(item->list_size)) {
@@ -50,17 +55,17 @@ Result<FixedRowCodec> FixedRowCodec::Make(const CompressiveEncoding& given,
     encoding = &encoding->fixed_size_list().values();
     item = &item->children[0];
   }
-  switch (item->kind) {
+  out.null_items_ = all_null();
+  switch (out.null_items_ ? Kind::kNull : item->kind) {
+    case Kind::kNull:
+      if (!out.null_items_) return Mismatch(*encoding);
+      break;
     case Kind::kFixed:
-      if (encoding->has_constant() && !encoding->constant().has_value() &&
-          !out.lists_.empty()) {
-        out.null_items_ = true;
-      } else if (!IsFlat(*encoding) || encoding->flat().bits_per_value() !=
-                                           static_cast<uint64_t>(8 * item->byte_width)) {
+      if (!IsFlat(*encoding) || encoding->flat().bits_per_value() !=
+                                    static_cast<uint64_t>(8 * item->byte_width)) {
         return Mismatch(*encoding);
-      } else {
-        out.value_bytes_ = items * item->byte_width;
       }
+      out.value_bytes_ = items * item->byte_width;
       break;
     case Kind::kBits:
       if (!IsFlat(*encoding)) return Mismatch(*encoding);

@@ -17,6 +17,7 @@
 #include "file/column_reader20.h"
 #include "file/file_metadata.h"
 #include "file/gather_rows.h"
+#include "file/utf8_check.h"
 #include "io/object_store.h"
 
 namespace glaive::file {
@@ -95,6 +96,19 @@ struct FileReader::Impl {
 
   ~Impl() {
     for (auto& column : columns) delete column.load(std::memory_order_relaxed);
+  }
+
+  Result<std::shared_ptr<arrow::RecordBatch>> ReadChecked(
+      const Projection& projection, std::span<const ValueRange> ranges,
+      int64_t num_rows) {
+    GLAIVE_ASSIGN_OR_RETURN(auto batch, Read(projection, ranges, num_rows));
+    for (int i = 0; i < batch->num_columns(); ++i) {
+      if (Status s = CheckUtf8(*batch->column_data(i)); !s.ok()) {
+        return WithContext(s, "file " + Quoted(metadata.path) + ", column " +
+                                  Quoted(batch->column_name(i)));
+      }
+    }
+    return batch;
   }
 
   bool v2_0() const { return metadata.version == FileVersion::k2_0; }
@@ -266,7 +280,7 @@ Result<std::shared_ptr<arrow::RecordBatch>> FileReader::ReadRange(
                         " rows");
   }
   const ValueRange range{start, count};
-  return impl_->Read(projection, std::span(&range, count > 0 ? 1 : 0), count);
+  return impl_->ReadChecked(projection, std::span(&range, count > 0 ? 1 : 0), count);
 }
 
 Result<std::shared_ptr<arrow::RecordBatch>> FileReader::Take(
@@ -274,7 +288,7 @@ Result<std::shared_ptr<arrow::RecordBatch>> FileReader::Take(
   GLAIVE_RETURN_NOT_OK(impl_->CheckRows(rows));
   const RowPlan plan = PlanRows(rows);
   GLAIVE_ASSIGN_OR_RETURN(auto batch,
-                          impl_->Read(projection, plan.ranges, plan.num_rows));
+                          impl_->ReadChecked(projection, plan.ranges, plan.num_rows));
   if (plan.gather.empty()) return batch;
   std::vector<std::shared_ptr<arrow::ArrayData>> columns;
   for (int i = 0; i < batch->num_columns(); ++i) {
