@@ -1,6 +1,7 @@
 #include "encoding/levels_read.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace glaive::encoding {
 
@@ -131,117 +132,182 @@ Status StructureSink::AppendItems(size_t layer, const LevelRules& rules,
   return Status::OK();
 }
 
-Status StructureSink::AppendNested(const LevelRules& rules, const LevelBatch& levels) {
-  auto total = static_cast<size_t>(levels.num_entries);
-  std::vector<uint16_t> rep(levels.rep_data(), levels.rep_data() + total);
-  std::vector<uint16_t> def(total, 0);
-  if (levels.has_def) std::copy_n(levels.def_data(), total, def.data());
-  std::vector<uint16_t> slots;
+namespace {
 
+// Levels of the entries that the layers further out still see.
+struct Entries {
+  const uint16_t* rep = nullptr;
+  const uint16_t* def = nullptr;
+  size_t count = 0;
+  std::vector<uint16_t> own_rep;  // what the pointers show once entries were dropped
+  std::vector<uint16_t> own_def;
+};
+
+// What a definition level means to one list layer.
+struct ListMeaning {
+  uint8_t in_layer = 0;  // not a placeholder of a list further out
+  uint8_t null = 0;
+  uint8_t has_item = 0;  // the entry that starts the list is its first item
+};
+
+std::vector<ListMeaning> MeaningsOf(const LevelRules& rules, size_t layer,
+                                    uint16_t base) {
+  const LayerKind kind = rules.layers()[layer];
+  const bool nullable =
+      kind == LayerKind::kNullableList || kind == LayerKind::kNullAndEmptyList;
+  const bool emptyable =
+      kind == LayerKind::kEmptyableList || kind == LayerKind::kNullAndEmptyList;
+  const int null_level = nullable ? base + 1 : 0;
+  const int empty_level = emptyable ? base + (nullable ? 2 : 1) : 0;
+  const int upper = base + NumLevels(kind);
+  int visible_max = upper;
+  for (size_t k = layer + 1; k < rules.layers().size() && !IsList(rules.layers()[k]);
+       ++k) {
+    visible_max += NumLevels(rules.layers()[k]);
+  }
+  std::vector<ListMeaning> out(static_cast<size_t>(rules.max_def()) + 1);
+  for (int d = 0; d <= rules.max_def(); ++d) {
+    ListMeaning& meaning = out[static_cast<size_t>(d)];
+    meaning.in_layer = d <= visible_max;
+    meaning.null = meaning.in_layer && (d > upper || (d != 0 && d == null_level));
+    const bool empty = d != 0 && d == empty_level;
+    meaning.has_item = meaning.in_layer && !meaning.null && !empty;
+  }
+  return out;
+}
+
+// Keeps the first of every `dimension` slots; placeholders of outer lists stay.
+Status ThinOut(const LevelRules& rules, int depth, int64_t dimension, Entries* entries) {
+  std::vector<uint16_t> rep(entries->count);
+  std::vector<uint16_t> def(entries->count);
+  size_t kept = 0;
+  int64_t skip = 0;
+  for (size_t i = 0; i < entries->count; ++i) {
+    const bool slot = rules.OwnerLists(entries->def[i]) <= depth;
+    if (slot && skip > 0) {
+      --skip;
+      continue;
+    }
+    if (skip > 0) return Corruption("a fixed-size list of structs is cut short");
+    rep[kept] = entries->rep[i];
+    def[kept++] = entries->def[i];
+    if (slot) skip = dimension - 1;
+  }
+  if (skip > 0) return Corruption("a fixed-size list of structs is cut short");
+  entries->own_rep = std::move(rep);
+  entries->own_def = std::move(def);
+  entries->rep = entries->own_rep.data();
+  entries->def = entries->own_def.data();
+  entries->count = kept;
+  return Status::OK();
+}
+
+}  // namespace
+
+Status StructureSink::AppendList(size_t layer, const LevelRules& rules, uint16_t base,
+                                 const uint16_t* rep, const uint16_t* def, size_t count,
+                                 int64_t* items) {
+  LayerSink& sink = layers_[layer];
+  const std::vector<ListMeaning> meanings = MeaningsOf(rules, layer, base);
+  // One slot more than can be written: the loop stores first and counts afterwards.
+  std::vector<int64_t> starts(count + 1);
+  std::vector<uint16_t> nulls(count + 1);
+  int64_t current = 0;
+  size_t lists = 0;
+  unsigned open = 0;  // the current list may have further items
+  unsigned bad = 0;
+  unsigned any_null = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const ListMeaning meaning = meanings[def[i]];
+    const unsigned starts_list = rep[i] != 0;
+    bad |= (starts_list ^ 1U) & (open ^ 1U);
+    open = starts_list ? meaning.has_item : open;
+    starts[lists] = current;
+    nulls[lists] = meaning.null;
+    any_null |= starts_list & meaning.null;
+    lists += starts_list & meaning.in_layer;
+    current += static_cast<int64_t>((starts_list ^ 1U) | meaning.has_item);
+  }
+  if (bad != 0) return Corruption("a list item that belongs to no list");
+  const int64_t already = sink.offsets.empty() ? 0 : sink.offsets.back();
+  const size_t old = sink.offsets.size();
+  sink.offsets.resize(old + lists);
+  for (size_t j = 1; j < lists; ++j) sink.offsets[old + j - 1] = already + starts[j];
+  if (lists > 0) sink.offsets[old + lists - 1] = already + current;
+  *items = current;
+  const auto length = static_cast<int64_t>(lists);
+  return any_null != 0 ? sink.validity.AppendLevels(nulls.data(), length, 0)
+                       : sink.validity.AppendValid(length);
+}
+
+Status StructureSink::AppendNested(const LevelRules& rules, const LevelBatch& levels) {
+  Entries entries;
+  entries.count = static_cast<size_t>(levels.num_entries);
+  entries.rep = levels.rep_data();
+  if (levels.has_def) {
+    entries.def = levels.def_data();
+  } else {
+    entries.own_def.assign(entries.count, 0);
+    entries.def = entries.own_def.data();
+  }
+  std::vector<uint16_t> slots;
   int depth = 0;
   uint16_t base = 0;
   int64_t inner_slots = 0;  // slots that the layer below has got from these levels
   for (size_t li = 0; li < layers_.size(); ++li) {
     const LayerKind kind = rules.layers()[li];
-    LayerSink& sink = layers_[li];
     const int64_t dimension = rules.path()[li].dimension;
     if (!IsList(kind)) {
-      if (dimension > 1) {
-        // Keep the first of `dimension` slots; placeholders of outer lists stay.
-        size_t kept = 0;
-        int64_t skip = 0;
-        for (size_t i = 0; i < rep.size(); ++i) {
-          bool slot = rules.OwnerLists(def[i]) <= depth;
-          if (slot && skip > 0) {
-            --skip;
-            continue;
-          }
-          if (skip > 0) return Corruption("a fixed-size list of structs is cut short");
-          rep[kept] = rep[i];
-          def[kept++] = def[i];
-          if (slot) skip = dimension - 1;
-        }
-        if (skip > 0) return Corruption("a fixed-size list of structs is cut short");
-        rep.resize(kept);
-        def.resize(kept);
+      if (dimension > 1) GLAIVE_RETURN_NOT_OK(ThinOut(rules, depth, dimension, &entries));
+      slots.resize(entries.count);
+      size_t count = 0;
+      for (size_t i = 0; i < entries.count; ++i) {
+        slots[count] = entries.def[i];
+        count += static_cast<size_t>(rules.OwnerLists(entries.def[i]) <= depth);
       }
-      slots.clear();
-      for (uint16_t d : def) {
-        if (rules.OwnerLists(d) <= depth) slots.push_back(d);
+      const auto length = static_cast<int64_t>(count);
+      if (li > 0 && length * dimension != inner_slots) {
+        return Corruption("levels give ", inner_slots, " slots inside ", length,
+                          " items");
       }
-      auto count = static_cast<int64_t>(slots.size());
-      if (li > 0 && count * dimension != inner_slots) {
-        return Corruption("levels give ", inner_slots, " slots inside ", count, " items");
-      }
+      ValiditySink& validity = layers_[li].validity;
       if (kind == LayerKind::kNullableItem) {
-        GLAIVE_RETURN_NOT_OK(sink.validity.AppendLevels(slots.data(), count, base));
+        GLAIVE_RETURN_NOT_OK(validity.AppendLevels(slots.data(), length, base));
         ++base;
       } else {
-        GLAIVE_RETURN_NOT_OK(sink.validity.AppendValid(count));
+        GLAIVE_RETURN_NOT_OK(validity.AppendValid(length));
       }
-      inner_slots = count;
+      inner_slots = length;
       continue;
     }
-
-    const bool nullable =
-        kind == LayerKind::kNullableList || kind == LayerKind::kNullAndEmptyList;
-    const bool emptyable =
-        kind == LayerKind::kEmptyableList || kind == LayerKind::kNullAndEmptyList;
-    const uint16_t null_level = nullable ? static_cast<uint16_t>(base + 1) : 0;
-    const uint16_t empty_level =
-        emptyable ? static_cast<uint16_t>(base + (nullable ? 2 : 1)) : 0;
+    int64_t items = 0;
+    GLAIVE_RETURN_NOT_OK(
+        AppendList(li, rules, base, entries.rep, entries.def, entries.count, &items));
+    if (items != inner_slots) {
+      return Corruption("lists hold ", items, " items, ", inner_slots, " are there");
+    }
     base = static_cast<uint16_t>(base + NumLevels(kind));
-    const uint16_t upper = base;
-    uint16_t visible_max = upper;
-    for (size_t k = li + 1; k < layers_.size() && !IsList(rules.layers()[k]); ++k) {
-      visible_max = static_cast<uint16_t>(visible_max + NumLevels(rules.layers()[k]));
-    }
     ++depth;
-    const int64_t already = sink.offsets.empty() ? 0 : sink.offsets.back();
-    // offsets[i] is the end of list i: a new list closes the one before it.
-    int64_t current = 0;
-    int64_t lists = 0;
-    bool any_null = false;
-    bool open = false;  // the current list may have further items
-    std::vector<uint16_t> null_flags;
-    null_flags.reserve(rep.size());
+    if (li + 1 == layers_.size()) break;
+    // Only the entries that start a list go on to the layers outside.
+    std::vector<uint16_t> rep(entries.count + 1);
+    std::vector<uint16_t> def(entries.count + 1);
     size_t kept = 0;
-    for (size_t i = 0; i < rep.size(); ++i) {
-      const uint16_t r = rep[i];
-      const uint16_t d = def[i];
-      if (r == 0) {
-        if (!open) return Corruption("an item after a null or empty list");
-        ++current;
-        continue;
-      }
-      rep[kept] = static_cast<uint16_t>(r - 1);
-      def[kept++] = d;
-      open = false;
-      if (d > visible_max) continue;  // placeholder of an outer list
-      if (lists > 0) sink.offsets.push_back(already + current);
-      ++lists;
-      const bool null = d > upper || (d != 0 && d == null_level);
-      const bool empty = d != 0 && d == empty_level;
-      null_flags.push_back(null);
-      any_null |= null;
-      open = !null && !empty;
-      if (open) ++current;
+    int64_t lists = 0;
+    const std::vector<ListMeaning> meanings =
+        MeaningsOf(rules, li, static_cast<uint16_t>(base - NumLevels(kind)));
+    for (size_t i = 0; i < entries.count; ++i) {
+      const unsigned starts_list = entries.rep[i] != 0;
+      rep[kept] = static_cast<uint16_t>(entries.rep[i] - starts_list);
+      def[kept] = entries.def[i];
+      lists += starts_list & meanings[entries.def[i]].in_layer;
+      kept += starts_list;
     }
-    if (lists > 0) {
-      sink.offsets.push_back(already + current);
-    } else if (current > 0) {
-      return Corruption("list items that belong to no list");
-    }
-    rep.resize(kept);
-    def.resize(kept);
-    if (current != inner_slots) {
-      return Corruption("lists hold ", current, " items, ", inner_slots, " are there");
-    }
-    if (any_null) {
-      GLAIVE_RETURN_NOT_OK(sink.validity.AppendLevels(null_flags.data(), lists, 0));
-    } else {
-      GLAIVE_RETURN_NOT_OK(sink.validity.AppendValid(lists));
-    }
+    entries.own_rep = std::move(rep);
+    entries.own_def = std::move(def);
+    entries.rep = entries.own_rep.data();
+    entries.def = entries.own_def.data();
+    entries.count = kept;
     inner_slots = lists;
   }
   return Status::OK();

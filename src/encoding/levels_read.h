@@ -103,6 +103,10 @@ class StructureSink {
  private:
   Status AppendItems(size_t layer, const LevelRules& rules, const LevelBatch& levels);
   Status AppendNested(const LevelRules& rules, const LevelBatch& levels);
+  // One list layer; `items`: how many items its lists hold.
+  Status AppendList(size_t layer, const LevelRules& rules, uint16_t base,
+                    const uint16_t* rep, const uint16_t* def, size_t count,
+                    int64_t* items);
 
   std::vector<LayerSink> layers_;
 };

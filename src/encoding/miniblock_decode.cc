@@ -227,6 +227,28 @@ class ByteStreamSplitCodec final : public MiniBlockCodec {
   }
 };
 
+// Offsets of a Variable chunk: behind the offsets themselves, in order, within the chunk.
+template <typename Offset>
+Status CheckOffsets(Bytes chunk, int64_t num_values, const ValueRange& range) {
+  constexpr int64_t kWord = sizeof(Offset);
+  const auto size = static_cast<int64_t>(chunk.size());
+  if (num_values >= size / kWord) return WrongSize("Variable", chunk.size(), num_values);
+  const uint8_t* offsets = chunk.data() + range.start * kWord;
+  uint64_t last = LoadUnaligned<Offset>(offsets);
+  bool bad = last < static_cast<uint64_t>((num_values + 1) * kWord);
+  for (int64_t i = 1; i <= range.count; ++i) {
+    uint64_t offset = LoadUnaligned<Offset>(offsets + i * kWord);
+    bad |= offset < last;
+    last = offset;
+  }
+  if (bad || last > static_cast<uint64_t>(size)) {
+    return Corruption("Variable chunk of ", size, " bytes: offsets of values ",
+                      range.start, " to ", range.start + range.count,
+                      " are out of order or bounds");
+  }
+  return Status::OK();
+}
+
 // Offsets relative to the buffer, then the bytes.
 template <typename Offset>
 class VariableCodec final : public MiniBlockCodec {
@@ -237,37 +259,77 @@ class VariableCodec final : public MiniBlockCodec {
   }
   Status Decode(std::span<const Bytes> buffers, int64_t num_values,
                 std::span<const ValueRange> ranges, ValueSink* out) const override {
-    constexpr int64_t kWord = sizeof(Offset);
-    const uint8_t* in = buffers[0].data();
-    auto size = static_cast<int64_t>(buffers[0].size());
-    if (num_values >= size / kWord)
-      return WrongSize("Variable", buffers[0].size(), num_values);
-    const auto floor = static_cast<uint64_t>((num_values + 1) * kWord);
     for (const ValueRange& range : ranges) {
       if (range.count == 0) continue;
-      const uint8_t* offsets = in + range.start * kWord;
-      uint64_t last = LoadUnaligned<Offset>(offsets);
-      bool bad = last < floor;
-      for (int64_t i = 1; i <= range.count; ++i) {
-        uint64_t offset = LoadUnaligned<Offset>(offsets + i * kWord);
-        bad |= offset < last;
-        last = offset;
-      }
-      if (bad || last > static_cast<uint64_t>(size)) {
-        return Corruption("Variable chunk of ", size, " bytes: offsets of values ",
-                          range.start, " to ", range.start + range.count,
-                          " are out of order or bounds");
-      }
-      GLAIVE_RETURN_NOT_OK(out->AppendVariable<Offset>(offsets, range.count, in));
+      GLAIVE_RETURN_NOT_OK(CheckOffsets<Offset>(buffers[0], num_values, range));
+      const uint8_t* in = buffers[0].data();
+      GLAIVE_RETURN_NOT_OK(out->AppendVariable<Offset>(
+          in + range.start * static_cast<int64_t>(sizeof(Offset)), range.count, in));
     }
     return Status::OK();
   }
 };
 
+// Expands values of `count` + 1 offsets (any unsigned width, in order) into `bytes`.
+template <typename Offset>
+Status ExpandAll(const FsstTable& table, const uint8_t* offsets, int64_t count,
+                 const uint8_t* bytes, ValueSink* out) {
+  constexpr int64_t kWord = sizeof(Offset);
+  int64_t start = static_cast<int64_t>(LoadUnaligned<Offset>(offsets));
+  const auto end = static_cast<int64_t>(LoadUnaligned<Offset>(offsets + count * kWord));
+  GLAIVE_RETURN_NOT_OK(
+      out->data().Reserve(FsstTable::kMaxSymbolBytes * (end - start + 1)));
+  constexpr int64_t kBatch = 256;
+  int64_t ends[kBatch];
+  for (int64_t i = 0; i < count;) {
+    int64_t n = 0;
+    for (; n < kBatch && i < count; ++n, ++i) {
+      const auto stop =
+          static_cast<int64_t>(LoadUnaligned<Offset>(offsets + (i + 1) * kWord));
+      const int64_t written = table.Expand(
+          Bytes(bytes + start, static_cast<size_t>(stop - start)), out->data().tail());
+      if (written < 0)
+        return Corruption("FSST codes that the symbol table does not have");
+      out->data().Advance(written);
+      ends[n] = out->data().size();
+      start = stop;
+    }
+    GLAIVE_RETURN_NOT_OK(out->AppendEnds(ends, n));
+  }
+  return Status::OK();
+}
+
+// Text compressed with a symbol table; the codes are Variable values.
+template <typename Offset>
 class FsstCodec final : public MiniBlockCodec {
  public:
-  FsstCodec(FsstTable table, std::unique_ptr<MiniBlockCodec> inner,
-            std::unique_ptr<ValueShape> code_shape)
+  explicit FsstCodec(FsstTable table) : table_(std::move(table)) {}
+  int num_buffers() const override { return 1; }
+  int64_t MaxValues(int64_t bytes) const override {
+    return bytes / static_cast<int64_t>(sizeof(Offset));
+  }
+  Status Decode(std::span<const Bytes> buffers, int64_t num_values,
+                std::span<const ValueRange> ranges, ValueSink* out) const override {
+    for (const ValueRange& range : ranges) {
+      if (range.count == 0) continue;
+      GLAIVE_RETURN_NOT_OK(CheckOffsets<Offset>(buffers[0], num_values, range));
+      const uint8_t* in = buffers[0].data();
+      GLAIVE_RETURN_NOT_OK(ExpandAll<Offset>(
+          table_, in + range.start * static_cast<int64_t>(sizeof(Offset)), range.count,
+          in, out));
+    }
+    return Status::OK();
+  }
+
+ private:
+  FsstTable table_;
+};
+
+// The same around any other encoding of the codes.
+class NestedFsstCodec final : public MiniBlockCodec {
+ public:
+  NestedFsstCodec(FsstTable table, std::unique_ptr<MiniBlockCodec> inner,
+                  std::unique_ptr<ValueShape> code_shape)
       : table_(std::move(table)),
         code_shape_(std::move(code_shape)),
         inner_(std::move(inner)) {}
@@ -275,25 +337,11 @@ class FsstCodec final : public MiniBlockCodec {
   int64_t MaxValues(int64_t bytes) const override { return inner_->MaxValues(bytes); }
   Status Decode(std::span<const Bytes> buffers, int64_t num_values,
                 std::span<const ValueRange> ranges, ValueSink* out) const override {
-    if (!table_.compressed()) return inner_->Decode(buffers, num_values, ranges, out);
     ValueSink codes(*code_shape_);
     GLAIVE_RETURN_NOT_OK(inner_->Decode(buffers, num_values, ranges, &codes));
-    const int64_t count = codes.length();
-    if (count == 0) return Status::OK();
-    GLAIVE_RETURN_NOT_OK(
-        out->data().Reserve(FsstTable::kMaxSymbolBytes * (codes.data().size() + 1)));
-    std::vector<int64_t> ends(static_cast<size_t>(count));
-    const auto* offsets = reinterpret_cast<const int64_t*>(codes.offsets().data());
-    for (int64_t i = 0; i < count; ++i) {
-      Bytes value(codes.data().data() + offsets[i],
-                  static_cast<size_t>(offsets[i + 1] - offsets[i]));
-      int64_t written = table_.Expand(value, out->data().tail());
-      if (written < 0)
-        return Corruption("FSST codes that the symbol table does not have");
-      out->data().Advance(written);
-      ends[static_cast<size_t>(i)] = out->data().size();
-    }
-    return out->AppendEnds(ends.data(), count);
+    if (codes.length() == 0) return Status::OK();
+    return ExpandAll<uint64_t>(table_, codes.offsets().data(), codes.length(),
+                               codes.data().data(), out);
   }
 
  private:
@@ -453,14 +501,24 @@ Result<std::unique_ptr<MiniBlockCodec>> MakeVariable(const CompressiveEncoding& 
     return made;
   }
   if (encoding.has_fsst()) {
+    const CompressiveEncoding& codes = encoding.fsst().values();
     GLAIVE_ASSIGN_OR_RETURN(auto table, FsstTable::Parse(encoding.fsst().symbol_table()));
-    auto codes = std::make_unique<ValueShape>();
-    codes->kind = Kind::kVariable;
-    codes->wide_offsets = true;
-    GLAIVE_ASSIGN_OR_RETURN(auto inner,
-                            MakeMiniBlockCodec(encoding.fsst().values(), *codes));
-    std::unique_ptr<MiniBlockCodec> made =
-        std::make_unique<FsstCodec>(std::move(table), std::move(inner), std::move(codes));
+    if (!table.compressed()) return MakeMiniBlockCodec(codes, shape);
+    std::unique_ptr<MiniBlockCodec> made;
+    if (codes.has_variable() && !codes.variable().has_values()) {
+      if (IsFlatOf(codes.variable().offsets(), 4)) {
+        made = std::make_unique<FsstCodec<uint32_t>>(std::move(table));
+      } else if (IsFlatOf(codes.variable().offsets(), 8)) {
+        made = std::make_unique<FsstCodec<uint64_t>>(std::move(table));
+      }
+    }
+    if (made) return made;
+    auto code_shape = std::make_unique<ValueShape>();
+    code_shape->kind = Kind::kVariable;
+    code_shape->wide_offsets = true;
+    GLAIVE_ASSIGN_OR_RETURN(auto inner, MakeMiniBlockCodec(codes, *code_shape));
+    made = std::make_unique<NestedFsstCodec>(std::move(table), std::move(inner),
+                                             std::move(code_shape));
     return made;
   }
   return Mismatch(encoding, shape);

@@ -12,6 +12,13 @@ using encoding::ValueShape;
 using encoding::ValueSink;
 using Kind = ValueShape::Kind;
 
+namespace {
+
+// Short values are copied in one step of this size, past their end.
+constexpr int64_t kWordCopyBytes = 16;
+
+}  // namespace
+
 Result<DictionaryGather> DictionaryGather::Make(std::shared_ptr<arrow::ArrayData> items,
                                                 const ValueShape& shape) {
   DictionaryGather out;
@@ -22,7 +29,11 @@ Result<DictionaryGather> DictionaryGather::Make(std::shared_ptr<arrow::ArrayData
   } else if (shape.kind == Kind::kFixed) {
     out.bytes_ = out.items_->buffers[1]->data();
   } else if (shape.kind == Kind::kVariable) {
-    out.bytes_ = out.items_->buffers[2]->data();
+    const auto& text = *out.items_->buffers[2];
+    out.text_.resize(static_cast<size_t>(text.size()) + kWordCopyBytes);
+    if (text.size() > 0) {
+      std::memcpy(out.text_.data(), text.data(), static_cast<size_t>(text.size()));
+    }
     out.offsets_.resize(static_cast<size_t>(out.items_->length) + 1);
     for (size_t i = 0; i < out.offsets_.size(); ++i) {
       const uint8_t* at = out.items_->buffers[1]->data();
@@ -36,7 +47,7 @@ Result<DictionaryGather> DictionaryGather::Make(std::shared_ptr<arrow::ArrayData
 }
 
 int64_t DictionaryGather::memory_bytes() const {
-  int64_t bytes = static_cast<int64_t>(offsets_.capacity()) * 8;
+  int64_t bytes = static_cast<int64_t>(offsets_.capacity() * 8 + text_.capacity());
   for (const auto& buffer : items_->buffers) bytes += buffer ? buffer->size() : 0;
   return bytes;
 }
@@ -116,16 +127,23 @@ Status DictionaryGather::AppendVariable(const Index* indices, int64_t count,
     }
     ends[static_cast<size_t>(i)] = end;
   }
-  GLAIVE_RETURN_NOT_OK(out->data().Reserve(end - out->data().size()));
+  GLAIVE_RETURN_NOT_OK(out->data().Reserve(end - out->data().size() + kWordCopyBytes));
+  uint8_t* to = out->data().tail();
+  const uint8_t* const begin = to;
   for (int64_t i = 0; i < count; ++i) {
     if (indices[i] >= size) [[unlikely]]
       continue;
     auto index = static_cast<size_t>(indices[i]);
     const int64_t length = offsets_[index + 1] - offsets_[index];
-    std::memcpy(out->data().tail(), bytes_ + offsets_[index],
-                static_cast<size_t>(length));
-    out->data().Advance(length);
+    const uint8_t* from = text_.data() + offsets_[index];
+    if (length <= kWordCopyBytes) {
+      std::memcpy(to, from, kWordCopyBytes);
+    } else {
+      std::memcpy(to, from, static_cast<size_t>(length));
+    }
+    to += length;
   }
+  out->data().Advance(to - begin);
   return out->AppendEnds(ends.data(), count);
 }
 

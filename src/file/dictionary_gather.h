@@ -40,8 +40,9 @@ class DictionaryGather {
   const encoding::ValueShape* shape_ = nullptr;
   std::shared_ptr<arrow::ArrayData> items_;
   std::shared_ptr<arrow::Array> array_;  // for columns that keep the dictionary
+  const uint8_t* bytes_ = nullptr;       // of fixed-width values
   std::vector<int64_t> offsets_;         // of variable-width values
-  const uint8_t* bytes_ = nullptr;
+  std::vector<uint8_t> text_;  // their bytes, with slack for copies of whole words
 };
 
 }  // namespace glaive::file

@@ -291,6 +291,15 @@ Status MiniBlockReader::SelectNested(const Chunk& chunk,
   // Moves `at` to the start of the row with number `target` in this chunk.
   auto seek = [&](int64_t target) -> Status {
     const int64_t from = at;
+    // Whole blocks that hold no more starts than are to be skipped, then level by level.
+    constexpr int64_t kBlock = 64;
+    while (at + kBlock <= num_levels) {
+      int64_t starts = 0;
+      for (int64_t i = 0; i < kBlock; ++i) starts += rep[at + i] == row_level;
+      if (row + starts > target) break;
+      row += starts;
+      at += kBlock;
+    }
     while (at < num_levels && (rep[at] != row_level || row < target)) {
       row += rep[at] == row_level;
       ++at;
