@@ -13,6 +13,7 @@
 #include <cstring>
 #include <functional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,7 +61,11 @@ struct Case {
 };
 
 struct Data {
-  Data(size_t n, size_t rounds) : num_vectors(n), repeats(rounds), bytes(n * kDim * 8) {
+  Data(size_t n, size_t rounds)
+      : num_vectors(n), repeats(rounds), storage(n * kDim * 8 + 64) {
+    // As in a mapped file, whose pages begin at multiples of 64 bytes.
+    const size_t address = reinterpret_cast<size_t>(storage.data());
+    bytes = {storage.data() + (64 - address % 64) % 64, n * kDim * 8};
     std::mt19937 random(1);
     std::uniform_real_distribution<float> uniform(-1, 1);
     float* floats = reinterpret_cast<float*>(bytes.data());
@@ -71,7 +76,8 @@ struct Data {
   }
   size_t num_vectors;
   size_t repeats;  // passes over the vectors per run
-  std::vector<uint8_t> bytes;
+  std::vector<uint8_t> storage;
+  std::span<uint8_t> bytes;
   std::vector<float> out;
 };
 

@@ -275,7 +275,8 @@ int InChild(const std::function<int()>& body) {
 
 TEST(Fork, TheChildStartsThreadsOfItsOwn) {
 #if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "ThreadSanitizer supports no threads in the child of a threaded process";
+  GTEST_SKIP()
+      << "ThreadSanitizer supports no threads in the child of a threaded process";
 #endif
   auto runtime = WithThreads(4);
   const auto sum = [&] {

@@ -63,6 +63,13 @@ CpuFeatures DetectCpu() {
   const bool dq = add(f && Bit(extended.ebx, 17), "avx512dq");
   const bool vl = add(f && Bit(extended.ebx, 31), "avx512vl");
   cpu.avx512 = cpu.avx2 && cpu.fma && cpu.f16c && f && bw && dq && vl;
+
+  // "AuthenticAMD", family 0x19: Zen 3 and Zen 4, of which only the latter has AVX-512.
+  const Registers vendor = Cpuid(0);
+  const uint32_t family = ((base.eax >> 8) & 0xf) + ((base.eax >> 20) & 0xff);
+  const bool amd =
+      vendor.ebx == 0x68747541 && vendor.edx == 0x69746e65 && vendor.ecx == 0x444d4163;
+  cpu.splits_512 = cpu.avx512 && amd && family == 0x19;
   return cpu;
 }
 

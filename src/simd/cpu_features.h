@@ -14,6 +14,8 @@ struct CpuFeatures {
   bool f16c = false;
   bool avx2 = false;
   bool avx512 = false;  // F, BW, DQ and VL
+  // 512-bit operations run as two halves (AMD Zen 4).
+  bool splits_512 = false;
 };
 
 CpuFeatures DetectCpu();

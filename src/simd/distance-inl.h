@@ -24,7 +24,11 @@ constexpr size_t Min(size_t a, size_t b) { return a < b ? a : b; }
 template <typename Vec>
 GLAIVE_INLINE void KeepInRegister(Vec& v) {
 #if defined(__AVX__) && !defined(GLAIVE_SIMDE)
-  __asm__("" : "+v"(v));
+  if constexpr (requires { v.low; }) {
+    __asm__("" : "+v"(v.low), "+v"(v.high));
+  } else {
+    __asm__("" : "+v"(v));
+  }
 #else
   (void)v;
 #endif

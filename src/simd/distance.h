@@ -79,5 +79,7 @@ void AddDistanceKernels_avx(KernelTable* table);
 void AddDistanceKernels_avx_fma(KernelTable* table);
 void AddDistanceKernels_avx2_fma(KernelTable* table);
 void AddDistanceKernels_avx512(KernelTable* table);
+// After the one before, on CPUs that run 512-bit operations in two halves.
+void AddDistanceKernels_avx512_split(KernelTable* table);
 
 }  // namespace glaive::simd

@@ -11,11 +11,13 @@
 
 #ifdef GLAIVE_SIMDE
 #define AddDistanceKernels_avx512 AddDistanceKernels_avx512_simde
+#define AddDistanceKernels_avx512_split AddDistanceKernels_avx512_split_simde
 #endif
 
 namespace glaive::simd {
 #ifdef GLAIVE_SIMDE
 void AddDistanceKernels_avx512_simde(KernelTable* table);
+void AddDistanceKernels_avx512_split_simde(KernelTable* table);
 #endif
 namespace {
 
@@ -136,6 +138,75 @@ struct ByteOps {
   }
 };
 
+// The same lanes in two registers of half the size: the same sums to the bit, from twice
+// as many loads. That is what a CPU that runs 512-bit operations in two halves wants when
+// it reads from memory.
+struct FloatPairOps {
+  using T = float;
+  struct Vec {
+    __m256 low, high;
+  };
+  using Sum = float;
+  static constexpr size_t kLanes = 16;
+  static constexpr size_t kMaxDim = 0;  // unlimited
+  GLAIVE_INLINE static Vec Zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+  GLAIVE_INLINE static Vec Load(const T* p) {
+    return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+  }
+  GLAIVE_INLINE static Vec LoadTail(const T* p, size_t count) {
+    const __m512d tail = _mm512_castps_pd(LoadFloatsTail(p, count));
+    return {_mm256_castpd_ps(_mm512_castpd512_pd256(tail)),
+            _mm256_castpd_ps(_mm512_extractf64x4_pd(tail, 1))};
+  }
+  GLAIVE_INLINE static Vec Add(Vec a, Vec b) {
+    return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
+  }
+  GLAIVE_INLINE static Vec Sub(Vec a, Vec b) {
+    return {_mm256_sub_ps(a.low, b.low), _mm256_sub_ps(a.high, b.high)};
+  }
+  GLAIVE_INLINE static Vec MulAdd(Vec a, Vec b, Vec sum) {
+    return {_mm256_fmadd_ps(a.low, b.low, sum.low),
+            _mm256_fmadd_ps(a.high, b.high, sum.high)};
+  }
+  GLAIVE_INLINE static Sum Reduce(Vec v) {
+    const __m512d low = _mm512_castpd256_pd512(_mm256_castps_pd(v.low));
+    return FloatOps<float>::Reduce(
+        _mm512_castpd_ps(_mm512_insertf64x4(low, _mm256_castps_pd(v.high), 1)));
+  }
+};
+
+struct DoublePairOps {
+  using T = double;
+  struct Vec {
+    __m256d low, high;
+  };
+  using Sum = double;
+  static constexpr size_t kLanes = 8;
+  static constexpr size_t kMaxDim = 0;  // unlimited
+  GLAIVE_INLINE static Vec Zero() { return {_mm256_setzero_pd(), _mm256_setzero_pd()}; }
+  GLAIVE_INLINE static Vec Load(const T* p) {
+    return {_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)};
+  }
+  GLAIVE_INLINE static Vec LoadTail(const T* p, size_t count) {
+    const __m512d tail = DoubleOps::LoadTail(p, count);
+    return {_mm512_castpd512_pd256(tail), _mm512_extractf64x4_pd(tail, 1)};
+  }
+  GLAIVE_INLINE static Vec Add(Vec a, Vec b) {
+    return {_mm256_add_pd(a.low, b.low), _mm256_add_pd(a.high, b.high)};
+  }
+  GLAIVE_INLINE static Vec Sub(Vec a, Vec b) {
+    return {_mm256_sub_pd(a.low, b.low), _mm256_sub_pd(a.high, b.high)};
+  }
+  GLAIVE_INLINE static Vec MulAdd(Vec a, Vec b, Vec sum) {
+    return {_mm256_fmadd_pd(a.low, b.low, sum.low),
+            _mm256_fmadd_pd(a.high, b.high, sum.high)};
+  }
+  GLAIVE_INLINE static Sum Reduce(Vec v) {
+    return DoubleOps::Reduce(
+        _mm512_insertf64x4(_mm512_castpd256_pd512(v.low), v.high, 1));
+  }
+};
+
 template <typename T>
 struct Ops : FloatOps<T> {};
 template <>
@@ -189,6 +260,15 @@ void AddDistanceKernels_avx512(KernelTable* table) {
   SetKernels(&table->u8);
   SetKernels(&table->i8);
   table->bits = {&Hamming, &HammingMany};
+}
+
+void AddDistanceKernels_avx512_split(KernelTable* table) {
+  table->f32.l2 = &OneToMany<FloatPairOps, Step::kL2>;
+  table->f32.dot = &OneToMany<FloatPairOps, Step::kDot>;
+  table->f32.cosine = &OneToManyCosine<FloatPairOps>;
+  table->f64.l2 = &OneToMany<DoublePairOps, Step::kL2>;
+  table->f64.dot = &OneToMany<DoublePairOps, Step::kDot>;
+  table->f64.cosine = &OneToManyCosine<DoublePairOps>;
 }
 
 }  // namespace glaive::simd

@@ -20,6 +20,7 @@
 namespace glaive::simd {
 
 void AddDistanceKernels_avx512_simde(KernelTable* table);
+void AddDistanceKernels_avx512_split_simde(KernelTable* table);
 
 namespace {
 
@@ -38,6 +39,8 @@ const std::vector<NamedTable>& AllTables() {
     AddDistanceKernels_scalar(&simde);
     AddDistanceKernels_avx512_simde(&simde);
     all.push_back({"avx512_simde", simde});
+    AddDistanceKernels_avx512_split_simde(&simde);
+    all.push_back({"avx512_split_simde", simde});
     return all;
   }();
   return tables;
