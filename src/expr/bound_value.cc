@@ -299,9 +299,46 @@ Result<arrow::Datum> CallArrow(const std::string& name,
   return result;
 }
 
+namespace {
+
+// `truncates_decimals` also makes Arrow ignore digits that do not fit in front of the
+// point.
+Result<arrow::Datum> PlainCast(const arrow::Datum& value, const TypePtr& type,
+                               bool truncates_decimals) {
+  static const Status initialized = arrow::compute::Initialize();
+  GLAIVE_RETURN_NOT_OK(initialized);
+  arrow::compute::CastOptions options = arrow::compute::CastOptions::Safe(type);
+  options.allow_float_truncate = true;
+  options.allow_time_truncate = true;
+  options.allow_decimal_truncate = truncates_decimals;
+  auto result = arrow::compute::Cast(value, options);
+  if (!result.ok()) return FromArrow(result.status());
+  return result;
+}
+
+// Rounds half away from zero, as upstream does; digits that do not fit are an error.
+Result<arrow::Datum> CastDecimal(const arrow::Datum& value, const TypePtr& type) {
+  constexpr int kMost = arrow::Decimal256Type::kMaxPrecision;
+  const int from = static_cast<const arrow::DecimalType&>(*value.type()).scale();
+  const int to = static_cast<const arrow::DecimalType&>(*type).scale();
+  if (to >= from) return PlainCast(value, type, false);
+  GLAIVE_ASSIGN_OR_RETURN(arrow::Datum wide,
+                          PlainCast(value, arrow::decimal256(kMost, from), false));
+  const arrow::compute::RoundOptions round(
+      to, arrow::compute::RoundMode::HALF_TOWARDS_INFINITY);
+  auto rounded = arrow::compute::CallFunction("round", {wide}, &round);
+  if (!rounded.ok()) return FromArrow(rounded.status());
+  GLAIVE_ASSIGN_OR_RETURN(wide, PlainCast(*rounded, arrow::decimal256(kMost, to), true));
+  return PlainCast(wide, type, false);
+}
+
+}  // namespace
+
 Result<arrow::Datum> CastTo(const arrow::Datum& value, const TypePtr& type) {
   if (value.type()->Equals(*type)) return value;
-  if (arrow::is_integer(value.type()->id()) && arrow::is_decimal(type->id())) {
+  if (!arrow::is_decimal(type->id())) return PlainCast(value, type, true);
+  if (arrow::is_decimal(value.type()->id())) return CastDecimal(value, type);
+  if (arrow::is_integer(value.type()->id())) {
     // Arrow wants room for every value of the integer type; only those there are must
     // fit.
     const int scale = static_cast<const arrow::DecimalType&>(*type).scale();
@@ -309,19 +346,11 @@ Result<arrow::Datum> CastTo(const arrow::Datum& value, const TypePtr& type) {
     const int precision = static_cast<const arrow::DecimalType&>(*type).precision();
     if (precision < digits && digits <= arrow::Decimal256Type::kMaxPrecision) {
       GLAIVE_ASSIGN_OR_RETURN(arrow::Datum roomy,
-                              CastTo(value, arrow::decimal256(digits, scale)));
-      return CastTo(roomy, type);
+                              PlainCast(value, arrow::decimal256(digits, scale), false));
+      return PlainCast(roomy, type, false);
     }
   }
-  static const Status initialized = arrow::compute::Initialize();
-  GLAIVE_RETURN_NOT_OK(initialized);
-  arrow::compute::CastOptions options = arrow::compute::CastOptions::Safe(type);
-  options.allow_float_truncate = true;
-  options.allow_time_truncate = true;
-  options.allow_decimal_truncate = true;
-  auto result = arrow::compute::Cast(value, options);
-  if (!result.ok()) return FromArrow(result.status());
-  return result;
+  return PlainCast(value, type, false);
 }
 
 Result<std::shared_ptr<arrow::Array>> ValueExpr::EvalArray(

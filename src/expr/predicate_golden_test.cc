@@ -500,6 +500,9 @@ TEST_F(GoldenTable, RefusesWhatIsNoCondition) {
                           "X'ZZ' = bin",
                           "i / 0 = 1",
                           "i % 0 = 0",
+                          "CAST(dec AS DECIMAL(1, 1)) = 1",
+                          "CAST(l AS DECIMAL(4, 1)) = 1",
+                          "CAST(9.96 AS DECIMAL(1, 0)) = 1",
                           "CAST(s AS INT) = 1",
                           "`i = 1",
                           "i = /* 1",
@@ -515,7 +518,12 @@ TEST_F(GoldenTable, RefusesWhatIsNoCondition) {
     EXPECT_ERROR_KIND(Rows(sql).status(), ErrorKind::kInvalidInput);
   }
   EXPECT_ERROR_KIND(Rows(std::string("i = 1\0", 6)).status(), ErrorKind::kInvalidInput);
-  EXPECT_ERROR_KIND(Rows("s = '\xFF").status(), ErrorKind::kInvalidInput);
+  for (const char* bytes :
+       {"\xFF", "\xC3", "\xC0\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82"}) {
+    const std::string sql = std::string("s = '") + bytes + "'";
+    EXPECT_ERROR_KIND(Rows(sql).status(), ErrorKind::kInvalidInput);
+  }
+  EXPECT_OK(Rows("s = '\xC3\x9F \xE2\x82\xAC \xF0\x9F\x98\x80'").status());
 }
 
 TEST_F(GoldenTable, NamesWhatIsNotSupported) {
@@ -642,6 +650,13 @@ TEST_F(GoldenTable, ScalarExpressions) {
       {"l * 2", arrow::int64(), "[-2, 0, null, 0]"},
       {"b AND i = 1", arrow::boolean(), "[true, false, null, false]"},
       {"_rowid", arrow::uint64(), "[0, 1, 2, 3]"},
+      {"CAST(dec AS DECIMAL(10, 1))", arrow::decimal128(10, 1),
+       R"(["1.5", "2.0", null, "-3.3"])"},
+      {"CAST(dec AS DECIMAL(20, 5))", arrow::decimal128(20, 5),
+       R"(["1.50000", "2.00000", null, "-3.25000"])"},
+      {"CAST(dec AS INT)", arrow::int32(), "[1, 2, null, -3]"},
+      {"CAST(i AS DECIMAL(3, 1))", arrow::decimal128(3, 1),
+       R"(["1.0", "2.0", null, "4.0"])"},
   };
   for (const Case& c : kCases) {
     auto expression = ScalarExpr::Make(c.sql, schema_);

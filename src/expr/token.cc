@@ -28,6 +28,32 @@ constexpr std::array<std::string_view, 26> kSymbols = {
     "<=>", "==", "!=", "<>", "<=", ">=", "||", "::", "<<", ">>", "=", "<", ">",
     "+",   "-",  "*",  "/",  "%",  "(",  ")",  ",",  ".",  "[",  "]", ";", "~"};
 
+// Length of the valid UTF-8 prefix: strings become Arrow strings, which must be valid.
+size_t ValidPrefix(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  size_t i = 0;
+  while (i < text.size()) {
+    const unsigned char first = byte(i);
+    if (first < 0x80) {
+      ++i;
+      continue;
+    }
+    const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+    if (first < 0xC2 || first > 0xF4 || i + length > text.size()) return i;
+    for (size_t k = 1; k < length; ++k) {
+      if ((byte(i + k) & 0xC0) != 0x80) return i;
+    }
+    // Over-long forms, surrogates, and beyond the last code point.
+    const unsigned char second = byte(i + 1);
+    if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second >= 0xA0) ||
+        (first == 0xF0 && second < 0x90) || (first == 0xF4 && second >= 0x90)) {
+      return i;
+    }
+    i += length;
+  }
+  return i;
+}
+
 class Tokenizer {
  public:
   explicit Tokenizer(std::string_view sql) : sql_(sql) {}
@@ -188,7 +214,12 @@ class Tokenizer {
 
 }  // namespace
 
-Result<std::vector<Token>> Tokenize(std::string_view sql) { return Tokenizer(sql).Run(); }
+Result<std::vector<Token>> Tokenize(std::string_view sql) {
+  if (const size_t valid = ValidPrefix(sql); valid < sql.size()) {
+    return InvalidInput("expression: it is no valid UTF-8 from position ", valid + 1);
+  }
+  return Tokenizer(sql).Run();
+}
 
 Status ErrorAt(std::string_view sql, size_t begin, std::string_view what) {
   begin = std::min(begin, sql.size());
