@@ -86,16 +86,30 @@ Result<std::optional<VersionRef>> FindVersion(io::ObjectStore& store, uint64_t v
   return std::nullopt;
 }
 
+namespace {
+
+// Whether the directory holds names of the other scheme, as far as that can be told
+// without a listing: at the first version, at the newest, and after it, where a writer of
+// the other scheme would have put its own.
+Result<bool> HasOtherNames(io::ObjectStore& store, VersionRef newest) {
+  const NamingScheme other =
+      newest.scheme == NamingScheme::kV2 ? NamingScheme::kV1 : NamingScheme::kV2;
+  for (const uint64_t version : {uint64_t{1}, newest.version + 1}) {
+    GLAIVE_ASSIGN_OR_RETURN(const bool exists,
+                            store.Exists(ManifestPath(version, other)));
+    if (exists) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 Result<std::optional<VersionRef>> FindNewest(io::ObjectStore& store) {
   if (auto hint = ReadHint(store)) {
     GLAIVE_ASSIGN_OR_RETURN(auto found, FindVersion(store, *hint));
     if (found) {
       GLAIVE_ASSIGN_OR_RETURN(const VersionRef newest, ProbeUpward(store, *found));
-      // A writer of the other scheme would have put its version next to the newest.
-      const NamingScheme other =
-          newest.scheme == NamingScheme::kV2 ? NamingScheme::kV1 : NamingScheme::kV2;
-      GLAIVE_ASSIGN_OR_RETURN(const bool mixed,
-                              store.Exists(ManifestPath(newest.version + 1, other)));
+      GLAIVE_ASSIGN_OR_RETURN(const bool mixed, HasOtherNames(store, newest));
       if (mixed) return MixedNames(store);
       return newest;
     }
