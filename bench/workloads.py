@@ -185,6 +185,10 @@ class Context:
         """Seconds, bytes in, and how far memory rose above what it was before."""
         shutil.rmtree(uri, ignore_errors=True)
         one = batch(0, per_batch, 5)
+        # One row first: modules that load at the first write are no part of the load.
+        shutil.rmtree(uri + ".first", ignore_errors=True)
+        self.lance.write_dataset(pa.Table.from_batches([one.slice(0, 1)]), uri + ".first")
+        shutil.rmtree(uri + ".first")
         reader = pa.RecordBatchReader.from_batches(schema(), (one for _ in range(rows // per_batch)))
         gc.collect()
         with open("/proc/self/clear_refs", "w") as f:
