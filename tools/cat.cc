@@ -1,4 +1,6 @@
-// `glaive cat`: rows of a Lance file as an Arrow IPC file; for tests and scripts.
+// `glaive cat`: rows of a Lance file as an Arrow IPC stream; for tests and scripts. A
+// stream, since pages may bring dictionaries of their own, of which an IPC file allows
+// only one.
 #include <algorithm>
 #include <charconv>
 #include <vector>
@@ -83,7 +85,7 @@ Status RunCat(std::span<const std::string> arguments) {
   arrow::ipc::IpcWriteOptions options;
   options.unify_dictionaries = true;
   GLAIVE_ASSIGN_OR_RETURN(
-      auto writer, arrow::ipc::MakeFileWriter(sink, batches[0]->schema(), options));
+      auto writer, arrow::ipc::MakeStreamWriter(sink, batches[0]->schema(), options));
   for (const auto& batch : batches)
     GLAIVE_RETURN_NOT_OK(writer->WriteRecordBatch(*batch));
   GLAIVE_RETURN_NOT_OK(writer->Close());

@@ -56,7 +56,7 @@ def cat(path, *options):
     done = run("cat", path, target, *options)
     assert done.returncode == 0, done.stderr
     with pa.memory_map(str(target)) as source:
-        return pa.ipc.open_file(source).read_all()
+        return pa.ipc.open_stream(source).read_all()
 
 
 @pytest.mark.parametrize("shape", SHAPES)
