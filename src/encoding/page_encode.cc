@@ -112,12 +112,11 @@ std::optional<std::string_view> FindConstant(const Levels& levels,
 
 class PageEncoder {
  public:
-  PageEncoder(const PageColumn& column, const Arrays& arrays, bool only_page)
+  PageEncoder(const PageColumn& column, const Arrays& arrays)
       : column_(column),
         options_(column.options),
         arrays_(arrays),
-        levels_(BuildLevels(arrays, column.path,
-                            only_page ? std::vector<uint8_t>{} : column.always)) {}
+        levels_(BuildLevels(arrays, column.path, column.always)) {}
 
   Result<std::vector<EncodedPage>> Encode() {
     if (levels_.num_visible == 0) return One(AssembleAllNull(levels_, options_));
@@ -328,9 +327,8 @@ class PageEncoder {
     if (cuts.size() <= 2) return FullZipPage(full_zip);
     std::vector<EncodedPage> out;
     for (size_t i = 0; i + 1 < cuts.size(); ++i) {
-      GLAIVE_ASSIGN_OR_RETURN(
-          auto pages,
-          EncodePages(column_, SliceRows(cuts[i], cuts[i + 1]), /*only_page=*/false));
+      GLAIVE_ASSIGN_OR_RETURN(auto pages,
+                              EncodePages(column_, SliceRows(cuts[i], cuts[i + 1])));
       for (EncodedPage& page : pages) out.push_back(std::move(page));
     }
     return out;
@@ -389,8 +387,8 @@ class PageEncoder {
 }  // namespace
 
 Result<std::vector<EncodedPage>> EncodePages(const PageColumn& column,
-                                             const Arrays& arrays, bool only_page) {
-  return PageEncoder(column, arrays, only_page).Encode();
+                                             const Arrays& arrays) {
+  return PageEncoder(column, arrays).Encode();
 }
 
 }  // namespace glaive::encoding

@@ -30,8 +30,7 @@ struct EncodedPage {
 
 struct PageColumn {
   std::vector<PathNode> path;  // outer-most first, ends with kLeaf
-  // Flags per node (see BuildLevels), or empty: for all pages of a column that has
-  // several.
+  // Flags per node (see BuildLevels), or empty.
   std::vector<uint8_t> always;
   EncodeOptions options;
   // The leaf is a struct whose members share this column.
@@ -42,10 +41,9 @@ struct PageColumn {
 
 // Encodes consecutive pieces of one column (see BuildLevels) as one page, or as several
 // when their levels would not fit the chunks of one. There must be at least one row.
-// `only_page`: the column has no other pages.
 Result<std::vector<EncodedPage>> EncodePages(
     const PageColumn& column,
-    const std::vector<std::shared_ptr<arrow::ArrayData>>& arrays, bool only_page = true);
+    const std::vector<std::shared_ptr<arrow::ArrayData>>& arrays);
 
 // Dictionary of a mini-block page.
 struct PageDictionary {

@@ -167,25 +167,23 @@ class StructuralColumnWriter : public ColumnWriter {
       const auto buffered = DictionaryOf(buffer_.back());
       if (buffered != dictionary &&
           !arrow::MakeArray(buffered)->Equals(arrow::MakeArray(dictionary))) {
-        GLAIVE_RETURN_NOT_OK(FlushBuffered(/*only_page=*/false));
+        GLAIVE_RETURN_NOT_OK(Flush());
       }
     }
     const bool full = buffer_.num_bytes() + bytes > page_bytes_;
     GLAIVE_RETURN_NOT_OK(buffer_.Add(std::move(pruned), bytes, batch_bytes, full));
-    return full ? FlushBuffered(/*only_page=*/false) : Status::OK();
+    return full ? Flush() : Status::OK();
   }
 
-  Status Flush() override { return FlushBuffered(metadata_.pages_size() == 0); }
+  Status Flush() override {
+    if (buffer_.empty()) return Status::OK();
+    Status status = FlushArrays(buffer_.Take());
+    return status.ok() ? status : WithContext(status, "column '" + path_.name() + "'");
+  }
 
   const lance::file::v2::ColumnMetadata& metadata() const override { return metadata_; }
 
  private:
-  Status FlushBuffered(bool only_page) {
-    if (buffer_.empty()) return Status::OK();
-    const Status status = FlushArrays(buffer_.Take(), only_page);
-    return status.ok() ? status : WithContext(status, "column '" + path_.name() + "'");
-  }
-
   static std::shared_ptr<arrow::ArrayData> DictionaryOf(const arrow::ArrayData& data) {
     const arrow::ArrayData* at = &data;
     while (at->dictionary == nullptr && at->child_data.size() == 1) {
@@ -194,13 +192,12 @@ class StructuralColumnWriter : public ColumnWriter {
     return at->dictionary;
   }
 
-  Status FlushArrays(const std::vector<std::shared_ptr<arrow::ArrayData>>& arrays,
-                     bool only_page) {
+  Status FlushArrays(const std::vector<std::shared_ptr<arrow::ArrayData>>& arrays) {
     std::vector<encoding::EncodedPage> pages;
     if (path_.leaf().is_blob()) {
       GLAIVE_ASSIGN_OR_RETURN(pages, WriteBlobPages(column_, arrays, sink_));
     } else {
-      GLAIVE_ASSIGN_OR_RETURN(pages, encoding::EncodePages(column_, arrays, only_page));
+      GLAIVE_ASSIGN_OR_RETURN(pages, encoding::EncodePages(column_, arrays));
     }
     for (const encoding::EncodedPage& page : pages) GLAIVE_RETURN_NOT_OK(WritePage(page));
     return Status::OK();
