@@ -18,13 +18,6 @@ struct CommitOptions {
   const DeletedRows* deleted_rows = nullptr;  // of a Delete: lets it rebase row by row
 };
 
-// What a failed commit leaves behind decides whether its files may be deleted.
-enum class CommitOutcome : uint8_t {
-  kCommitted,
-  kNotCommitted,  // no manifest of ours exists
-  kUnknown,       // the store failed in a way that does not tell
-};
-
 // `read` is the snapshot that the transaction was made on; null creates a table
 // (AlreadyExists when there is one). Its uuid is filled in when empty. Errors:
 // RetryableConflict, Conflict, TooManyRetries, and what the store says.

@@ -405,7 +405,25 @@ Result<Dataset::Ptr> Dataset::CommitDelete(const DeletedRows& rows,
   return DatasetBuilder::Make(impl_->env, std::move(*committed));
 }
 
-Result<Dataset::Ptr> Dataset::Commit(Transaction transaction, int max_retries) const {
+RowUpdate::RowUpdate() = default;
+RowUpdate::~RowUpdate() = default;
+RowUpdate::RowUpdate(RowUpdate&&) noexcept = default;
+RowUpdate& RowUpdate::operator=(RowUpdate&&) noexcept = default;
+
+Result<Dataset::Ptr> Dataset::CommitUpdate(const RowUpdate& update,
+                                           CommitOutcome* outcome,
+                                           int max_retries) const {
+  *outcome = CommitOutcome::kNotCommitted;
+  static_cast<void>(update);
+  static_cast<void>(max_retries);
+  return NotSupported("committing an update");
+}
+
+Result<Dataset::Ptr> Dataset::Commit(Transaction transaction, int max_retries,
+                                     CommitOutcome* outcome) const {
+  CommitOutcome unused;
+  if (outcome == nullptr) outcome = &unused;
+  *outcome = CommitOutcome::kNotCommitted;
   if (transaction.read_version() == 0)
     transaction.set_read_version(impl_->snapshot->version());
   if (transaction.read_version() != impl_->snapshot->version()) {
@@ -415,10 +433,9 @@ Result<Dataset::Ptr> Dataset::Commit(Transaction transaction, int max_retries) c
   }
   CommitOptions options;
   options.max_retries = max_retries;
-  CommitOutcome outcome;
   GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr committed,
                           CommitTransaction(impl_->env, impl_->snapshot,
-                                            std::move(transaction), options, &outcome));
+                                            std::move(transaction), options, outcome));
   return DatasetBuilder::Make(impl_->env, std::move(committed));
 }
 

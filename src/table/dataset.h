@@ -44,6 +44,13 @@ struct TableEnv {
   std::shared_ptr<io::ObjectStore> store;  // rooted at the table's directory
 };
 
+// What a failed commit leaves behind decides whether its files may be deleted.
+enum class CommitOutcome : uint8_t {
+  kCommitted,
+  kNotCommitted,  // no manifest of ours exists
+  kUnknown,       // the store failed in a way that does not tell
+};
+
 enum class WriteMode : uint8_t { kCreate, kAppend, kOverwrite };
 
 struct WriteOptions {
@@ -75,6 +82,27 @@ struct TagInfo {
 
 // Rows to delete: per fragment, physical offsets in ascending order.
 using DeletedRows = std::map<int64_t, std::vector<uint32_t>>;
+
+// Rows that an update or upsert takes away and brings, chosen by looking at a snapshot.
+struct RowUpdate {
+  RowUpdate();
+  ~RowUpdate();
+  RowUpdate(RowUpdate&&) noexcept;
+  RowUpdate& operator=(RowUpdate&&) noexcept;
+
+  // Old places of rows that are replaced, and rows that are removed for good.
+  DeletedRows deleted;
+  // Written, without ids (see FragmentWriter). On tables with stable row ids a fragment
+  // of replaced rows brings the ids that they had (inline_row_ids, and
+  // inline_created_at_versions); a fragment of new rows brings none, so keep the two
+  // apart. The commit fills in the rest of the lineage.
+  std::vector<lance::table::DataFragment> new_fragments;
+  // Top-level or nested field ids whose values differ; empty: all may.
+  std::vector<uint32_t> fields_modified;
+  // Serialized KeyExistenceFilter of the inserted keys, so that two upserts that insert
+  // the same key conflict; empty: none.
+  std::string inserted_keys;
+};
 
 // Immutable; all const methods are thread-safe. Operations that change the table return
 // the snapshot of the version they committed.
@@ -145,8 +173,15 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   // same, as upstream does.
   Result<Ptr> CommitDelete(const DeletedRows& rows, std::string_view predicate) const;
 
+  // The same for a RowUpdate, committed as one Update (mode REWRITE_ROWS). Whoever wrote
+  // the new fragments deletes them when `outcome` says kNotCommitted.
+  Result<Ptr> CommitUpdate(const RowUpdate& update, CommitOutcome* outcome,
+                           int max_retries = 20) const;
+
   // Commits a ready transaction on top of the newest version, with rebase and retries.
-  Result<Ptr> Commit(lance::table::Transaction transaction, int max_retries = 20) const;
+  // `outcome` may be null.
+  Result<Ptr> Commit(lance::table::Transaction transaction, int max_retries = 20,
+                     CommitOutcome* outcome = nullptr) const;
 
   ~Dataset();
 

@@ -8,121 +8,16 @@
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
-#include "file/file_writer.h"
-#include "file/json_columns.h"
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
-#include "io/object_store.h"
 #include "runtime/cancel.h"
 #include "table/commit.h"
-#include "table/names.h"
+#include "table/fragment_writer.h"
 
 namespace glaive::table {
 namespace {
 
 using lance::table::DataFragment;
-
-// Streams batches into data files of bounded size. Files of an unfinished or failed write
-// are deleted again.
-class FragmentWriter {
- public:
-  FragmentWriter(const TableEnv& env, const file::Schema& schema,
-                 file::FileVersion version, const WriteOptions& options)
-      : store_(*env.store), schema_(schema), version_(version), options_(options) {}
-
-  ~FragmentWriter() {
-    if (!kept_) DeleteFiles();
-  }
-
-  Status WriteAll(arrow::RecordBatchReader& data) {
-    int64_t total = 0;
-    while (true) {
-      if (options_.cancel != nullptr)
-        GLAIVE_RETURN_NOT_OK(options_.cancel->CheckOnCaller());
-      std::shared_ptr<arrow::RecordBatch> batch;
-      GLAIVE_RETURN_NOT_OK(data.ReadNext(&batch));
-      if (batch == nullptr) break;
-      if (batch->num_rows() == 0) continue;
-      GLAIVE_RETURN_NOT_OK(Write(*batch));
-      total += batch->num_rows();
-      if (options_.progress) options_.progress(total);
-    }
-    return CloseFile();
-  }
-
-  std::vector<DataFragment> TakeFragments() { return std::move(fragments_); }
-  // The files are part of a committed version (or may be).
-  void Keep() { kept_ = true; }
-
- private:
-  Status Write(const arrow::RecordBatch& batch) {
-    int64_t start = 0;
-    while (start < batch.num_rows()) {
-      if (!writer_) GLAIVE_RETURN_NOT_OK(OpenFile());
-      const int64_t room = options_.max_rows_per_file - writer_->num_rows();
-      const int64_t count = std::min(room, batch.num_rows() - start);
-      if (start == 0 && count == batch.num_rows()) {
-        GLAIVE_RETURN_NOT_OK(writer_->Write(batch));
-      } else {
-        GLAIVE_RETURN_NOT_OK(writer_->Write(*batch.Slice(start, count)));
-      }
-      start += count;
-      if (writer_->num_rows() >= options_.max_rows_per_file ||
-          writer_->bytes_written() >= options_.max_bytes_per_file) {
-        GLAIVE_RETURN_NOT_OK(CloseFile());
-      }
-    }
-    return Status::OK();
-  }
-
-  Status OpenFile() {
-    name_ = NewDataFileName();
-    file::FileWriterOptions options;
-    options.version = version_;
-    GLAIVE_ASSIGN_OR_RETURN(
-        writer_, file::FileWriter::Make(store_, DataFilePath(name_), schema_, options));
-    return Status::OK();
-  }
-
-  Status CloseFile() {
-    if (!writer_) return Status::OK();
-    files_.push_back(
-        DataFilePath(name_));  // before Finish: it may publish and still fail
-    GLAIVE_ASSIGN_OR_RETURN(const file::FileWriteSummary summary, writer_->Finish());
-    writer_.reset();
-    DataFragment fragment;
-    fragment.set_physical_rows(static_cast<uint64_t>(summary.num_rows));
-    auto* file = fragment.add_files();
-    file->set_path(name_);
-    file->mutable_fields()->Add(summary.field_ids.begin(), summary.field_ids.end());
-    file->mutable_column_indices()->Add(summary.column_indices.begin(),
-                                        summary.column_indices.end());
-    const auto [major, minor] = file::DataFileVersion(version_);
-    file->set_file_major_version(major);
-    file->set_file_minor_version(minor);
-    file->set_file_size_bytes(static_cast<uint64_t>(summary.size_bytes));
-    fragments_.push_back(std::move(fragment));
-    return Status::OK();
-  }
-
-  void DeleteFiles() {
-    writer_.reset();
-    for (const std::string& path : files_) {
-      Status ignored = store_.Delete(path);
-      static_cast<void>(ignored.ok());
-    }
-  }
-
-  io::ObjectStore& store_;
-  const file::Schema& schema_;
-  const file::FileVersion version_;
-  const WriteOptions& options_;
-  std::unique_ptr<file::FileWriter> writer_;
-  std::string name_;
-  std::vector<std::string> files_;
-  std::vector<DataFragment> fragments_;
-  bool kept_ = false;
-};
 
 // Types that differ by layout only; the file writer converts between them.
 std::string LayoutFamily(const std::string& logical_type) {
@@ -180,6 +75,19 @@ Status CheckField(const file::Field& table, const file::Field& data,
   return Status::OK();
 }
 
+Status WriteAll(arrow::RecordBatchReader& data, const WriteOptions& options,
+                FragmentWriter* writer) {
+  while (true) {
+    if (options.cancel != nullptr) GLAIVE_RETURN_NOT_OK(options.cancel->CheckOnCaller());
+    std::shared_ptr<arrow::RecordBatch> batch;
+    GLAIVE_RETURN_NOT_OK(data.ReadNext(&batch));
+    if (batch == nullptr) return Status::OK();
+    if (batch->num_rows() == 0) continue;
+    GLAIVE_RETURN_NOT_OK(writer->Write(*batch));
+    if (options.progress) options.progress(writer->num_rows());
+  }
+}
+
 Status CheckOptions(const WriteOptions& options) {
   if (options.max_rows_per_file <= 0) {
     return InvalidInput("max_rows_per_file must be positive, not ",
@@ -215,10 +123,7 @@ Result<file::Schema> SchemaForAppend(const file::Schema& table,
           field->name(), "]");
     }
   }
-  // The factory of shared schemas is the only one that Arrow offers for a copy.
-  const auto shared = arrow::schema(data.fields(), data.metadata());
-  GLAIVE_ASSIGN_OR_RETURN(const file::Schema incoming,
-                          file::Schema::FromArrow(*file::JsonToStorage(shared)));
+  GLAIVE_ASSIGN_OR_RETURN(const file::Schema incoming, file::Schema::FromArrow(data));
   std::vector<file::Field> fields;
   for (const file::Field& field : table.fields()) {
     const file::Field* given = incoming.FindTopLevel(field.name);
@@ -259,8 +164,7 @@ Result<SnapshotPtr> WriteTable(const TableEnv& env, arrow::RecordBatchReader& da
                             SchemaForAppend(current->schema->schema, *data.schema()));
     version = options.file_version.value_or(current->file_version);
   } else {
-    GLAIVE_ASSIGN_OR_RETURN(schema,
-                            file::Schema::FromArrow(*file::JsonToStorage(data.schema())));
+    GLAIVE_ASSIGN_OR_RETURN(schema, file::Schema::FromArrow(*data.schema()));
     version = options.file_version.value_or(current ? current->file_version
                                                     : file::kDefaultFileVersion);
     commit.manifest.file_version = options.file_version;
@@ -268,9 +172,13 @@ Result<SnapshotPtr> WriteTable(const TableEnv& env, arrow::RecordBatchReader& da
     commit.scheme = options.v2_manifest_paths ? NamingScheme::kV2 : NamingScheme::kV1;
   }
 
-  FragmentWriter writer(env, schema, version, options);
-  GLAIVE_RETURN_NOT_OK(writer.WriteAll(data));
-  std::vector<DataFragment> fragments = writer.TakeFragments();
+  FragmentWriterOptions limits;
+  limits.version = version;
+  limits.max_rows_per_file = options.max_rows_per_file;
+  limits.max_bytes_per_file = options.max_bytes_per_file;
+  FragmentWriter writer(env, schema, limits);
+  GLAIVE_RETURN_NOT_OK(WriteAll(data, options, &writer));
+  GLAIVE_ASSIGN_OR_RETURN(std::vector<DataFragment> fragments, writer.Finish());
   google::protobuf::RepeatedPtrField<DataFragment>* added;
   if (append) {
     added = transaction.mutable_append()->mutable_fragments();

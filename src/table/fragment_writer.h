@@ -1,0 +1,64 @@
+// Writes rows as data files of new fragments, which a transaction then adds to the table.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <arrow/type_fwd.h>
+
+#include "base/status.h"
+#include "file/schema.h"
+#include "file/version.h"
+#include "table/dataset.h"
+
+namespace glaive::file {
+class FileWriter;
+}
+
+namespace glaive::table {
+
+struct FragmentWriterOptions {
+  file::FileVersion version = file::kDefaultFileVersion;
+  int64_t max_rows_per_file = 1048576;
+  int64_t max_bytes_per_file = int64_t{90} << 30;
+};
+
+// Streams batches into data files of bounded size: one fragment per file, without an id,
+// which the commit gives. Files are durable when Finish returns. Unless Keep is called,
+// the destructor deletes them: a failed operation leaves nothing behind. Not thread-safe.
+class FragmentWriter {
+ public:
+  // `schema`: the columns that the batches have, with the field ids of the table.
+  FragmentWriter(const TableEnv& env, file::Schema schema, FragmentWriterOptions options);
+  ~FragmentWriter();
+  FragmentWriter(const FragmentWriter&) = delete;
+  FragmentWriter& operator=(const FragmentWriter&) = delete;
+
+  Status Write(const arrow::RecordBatch& batch);
+  // Ends the current file; the next row begins a fragment of its own.
+  Status CutFragment();
+  // Rows written so far, over all files.
+  int64_t num_rows() const { return num_rows_; }
+  // Ends the last file. No writes after this.
+  Result<std::vector<lance::table::DataFragment>> Finish();
+  // The files are part of a committed version (or may be).
+  void Keep() { kept_ = true; }
+
+ private:
+  Status OpenFile();
+
+  io::ObjectStore& store_;
+  const std::shared_ptr<io::ObjectStore> owned_store_;
+  const file::Schema schema_;
+  const FragmentWriterOptions options_;
+  std::unique_ptr<file::FileWriter> writer_;
+  std::string name_;
+  std::vector<std::string> files_;
+  std::vector<lance::table::DataFragment> fragments_;
+  int64_t num_rows_ = 0;
+  bool kept_ = false;
+};
+
+}  // namespace glaive::table
