@@ -100,6 +100,19 @@ Result<std::shared_ptr<const ScalarExpr>> ScalarExpr::Make(std::string_view sql,
   return expression;
 }
 
+Result<std::shared_ptr<const ScalarExpr>> ScalarExpr::MakeCastTo(
+    std::string_view sql, const file::Schema& schema,
+    std::shared_ptr<arrow::DataType> type, const ExtraColumns& extra) {
+  GLAIVE_ASSIGN_OR_RETURN(auto plain, Make(sql, schema, extra));
+  if (plain->type()->Equals(*type)) return plain;
+  std::shared_ptr<ScalarExpr> cast(new ScalarExpr());
+  GLAIVE_ASSIGN_OR_RETURN(cast->impl_->root,
+                          MakeCast(plain->impl_->root, std::move(type)));
+  cast->impl_->columns = plain->impl_->columns;
+  cast->impl_->extra = plain->impl_->extra;
+  return cast;
+}
+
 const std::vector<std::string>& ScalarExpr::columns() const { return impl_->columns; }
 const std::vector<std::string>& ScalarExpr::extra_columns() const { return impl_->extra; }
 const std::string* ScalarExpr::plain_column() const {

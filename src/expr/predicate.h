@@ -58,20 +58,32 @@ class Predicate {
   std::unique_ptr<Impl> impl_;
 };
 
-// A scalar expression for `select({"alias": "expr"})`. Functions and operators that are
-// not built yet are NotSupported by name. Immutable; Evaluate may run on several threads
-// at once.
+// An expression with a value of any type, conditions included (they are booleans with
+// nulls): for `select({"alias": "expr"})`, `update(values_sql=...)` and computed columns.
+// Functions and operators that upstream knows and that are not built are NotSupported by
+// name. Immutable; Evaluate may run on several threads at once.
 class ScalarExpr {
  public:
   static Result<std::shared_ptr<const ScalarExpr>> Make(
       std::string_view sql, const file::Schema& schema,
+      const ExtraColumns& extra = RowMetaColumns());
+  // The value cast to `type` by the rules of SQL's CAST, as upstream does with the values
+  // of an update: fractions are cut off, text is parsed, NULL takes any type. A value
+  // that has no place in `type` (300 for int8, 'abc' for a number) is InvalidInput: at
+  // once when the expression is constant, from Evaluate otherwise. Pairs of types without
+  // a cast are InvalidInput here.
+  static Result<std::shared_ptr<const ScalarExpr>> MakeCastTo(
+      std::string_view sql, const file::Schema& schema,
+      std::shared_ptr<arrow::DataType> type,
       const ExtraColumns& extra = RowMetaColumns());
   ~ScalarExpr();
   const std::vector<std::string>& columns() const;
   const std::vector<std::string>& extra_columns() const;
   // The path, when the expression is nothing but a column.
   const std::string* plain_column() const;
+  // NullType for the bare literal NULL.
   std::shared_ptr<arrow::DataType> type() const;
+  // An array of batch.num_rows() values of type(). `batch` as for Predicate::Evaluate.
   Result<std::shared_ptr<arrow::Array>> Evaluate(const arrow::RecordBatch& batch) const;
 
  private:
