@@ -12,7 +12,7 @@
 #include "table/conflict.h"
 #include "table/feature_flags.h"
 #include "table/manifest.h"
-#include "table/rebase.h"
+#include "table/row_deletions.h"
 #include "table/transaction.h"
 
 namespace glaive::table {
@@ -56,7 +56,17 @@ class Committer {
     *outcome_ = CommitOutcome::kNotCommitted;
     if (transaction_.uuid().empty()) transaction_.set_uuid(NewUuid());
     std::lock_guard lock(state_->commit_mutex);
-    if (read_ == nullptr) return Create();
+    auto committed = read_ == nullptr ? Create() : CommitNext();
+    if (!committed.ok() && *outcome_ == CommitOutcome::kNotCommitted &&
+        !written_transaction_.empty()) {
+      Status ignored = store_.Delete(written_transaction_);
+      static_cast<void>(ignored.ok());
+    }
+    return committed;
+  }
+
+ private:
+  Result<SnapshotPtr> CommitNext() {
     checked_ = read_->version();
     const auto start = Clock::now();
     Clock::duration first_attempt{};
@@ -77,7 +87,6 @@ class Committer {
     }
   }
 
- private:
   Result<SnapshotPtr> Create() {
     GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr existing, NewestSnapshot(env_, *state_));
     if (existing) return DatasetAlreadyExists(store_);
@@ -118,10 +127,11 @@ class Committer {
       checked_ = version;
     }
     merge_ |= merge;
-    if (behind && transaction_.has_delete_() && options_.deleted_rows != nullptr) {
-      GLAIVE_ASSIGN_OR_RETURN(const bool rebased,
-                              RebaseDelete(env_, *options_.deleted_rows, *read_, *newest,
-                                           merge_, &transaction_));
+    if (behind && options_.deleted_rows != nullptr) {
+      GLAIVE_ASSIGN_OR_RETURN(
+          const bool rebased,
+          RebaseRowDeletions(env_, *options_.deleted_rows, *read_, *newest, merge_,
+                             &transaction_, options_.deletion_files));
       if (!rebased) return RetryableError(transaction_, *last_theirs_, newest->version());
     }
     return SnapshotPtr();

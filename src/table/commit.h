@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "table/dataset.h"
@@ -14,8 +16,11 @@ namespace glaive::table {
 struct CommitOptions {
   int max_retries = 20;
   NextManifestOptions manifest;
-  NamingScheme scheme = NamingScheme::kV2;    // new tables only
-  const DeletedRows* deleted_rows = nullptr;  // of a Delete: lets it rebase row by row
+  NamingScheme scheme = NamingScheme::kV2;  // new tables only
+  // Of a Delete or Update: lets it rebase row by row.
+  const DeletedRows* deleted_rows = nullptr;
+  // Deletion files of the transaction; goes with `deleted_rows`, kept up to date.
+  std::vector<std::string>* deletion_files = nullptr;
 };
 
 // `read` is the snapshot that the transaction was made on; null creates a table

@@ -9,6 +9,7 @@
 #include "format/file.pb.h"
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
+#include "table/key_filter.h"
 #include "table/transaction.h"
 
 namespace glaive::table {
@@ -23,10 +24,12 @@ bool Overlap(const std::set<uint64_t>& a, const std::set<uint64_t>& b) {
   return std::any_of(a.begin(), a.end(), [&b](uint64_t id) { return b.count(id) > 0; });
 }
 
-// Field ids that the new files of an append hold.
-std::set<int32_t> WrittenFields(const Transaction::Append& append) {
+using Fragments = google::protobuf::RepeatedPtrField<lance::table::DataFragment>;
+
+// Field ids that the files of new fragments hold.
+std::set<int32_t> WrittenFields(const Fragments& fragments) {
   std::set<int32_t> ids;
-  for (const auto& fragment : append.fragments()) {
+  for (const auto& fragment : fragments) {
     for (const auto& file : fragment.files()) {
       for (int32_t id : file.fields()) {
         if (id >= 0) ids.insert(id);
@@ -36,18 +39,18 @@ std::set<int32_t> WrittenFields(const Transaction::Append& append) {
   return ids;
 }
 
-// An append was made for one schema, and another one replaced it. Upstream commits it all
-// the same and then reads nulls, or the values of another column, where ids changed their
-// meaning.
-ConflictKind AppendOverSchema(
-    const Transaction::Append& append, const file::Schema* made_for,
+// New rows were written for one schema, and another one replaced it. Upstream commits
+// them all the same and then reads nulls, or the values of another column, where ids
+// changed their meaning.
+ConflictKind NewRowsOverSchema(
+    const Fragments& fragments, const file::Schema* made_for,
     const google::protobuf::RepeatedPtrField<lance::file::Field>& schema,
     bool preserves_nullability) {
+  if (fragments.empty()) return ConflictKind::kNone;
   if (!preserves_nullability || made_for == nullptr) return ConflictKind::kRetryable;
   std::map<int32_t, const lance::file::Field*> by_id;
   for (const auto& field : schema) by_id[field.id()] = &field;
-  const std::set<int32_t> written = WrittenFields(append);
-  for (int32_t id : written) {
+  for (int32_t id : WrittenFields(fragments)) {
     const file::Field* ours = made_for->FindById(id);
     while (ours != nullptr) {
       auto theirs = by_id.find(ours->id);
@@ -77,35 +80,59 @@ ConflictKind CheckAppend(const Transaction& ours, const Transaction& theirs,
     case Op::OPERATION_NOT_SET:
       return ConflictKind::kIncompatible;
     case Op::kMerge:
-      return AppendOverSchema(ours.append(), context.schema, theirs.merge().schema(),
-                              theirs.merge().preserves_nullability());
+      return NewRowsOverSchema(ours.append().fragments(), context.schema,
+                               theirs.merge().schema(),
+                               theirs.merge().preserves_nullability());
     case Op::kProject:
-      return AppendOverSchema(ours.append(), context.schema, theirs.project().schema(),
-                              theirs.project().preserves_nullability());
+      return NewRowsOverSchema(ours.append().fragments(), context.schema,
+                               theirs.project().schema(),
+                               theirs.project().preserves_nullability());
     default:
       return ConflictKind::kNone;
   }
 }
 
-ConflictKind CheckDelete(const Transaction& ours, const Transaction& theirs,
-                         const ConflictContext& context) {
+bool RewritesColumns(const Transaction& transaction) {
+  return transaction.has_update() &&
+         transaction.update().update_mode() == Transaction::Update::REWRITE_COLUMNS;
+}
+
+// Of a delete or update.
+ConflictKind CheckRowChange(const Transaction& ours, const Transaction& theirs,
+                            const ConflictContext& context) {
+  auto overlap = [&] {
+    return Overlap(ModifiedFragments(ours), ModifiedFragments(theirs));
+  };
   switch (theirs.operation_case()) {
     case Op::kOverwrite:
     case Op::kRestore:
-    case Op::kUpdateMemWalState:
     case Op::OPERATION_NOT_SET:
       return ConflictKind::kIncompatible;
+    case Op::kUpdateMemWalState:
+      return ours.has_update() ? ConflictKind::kRetryable : ConflictKind::kIncompatible;
     case Op::kMerge:
       return ConflictKind::kRetryable;
+    case Op::kProject:
+      if (!ours.has_update()) return ConflictKind::kNone;
+      if (RewritesColumns(ours)) return ConflictKind::kRetryable;
+      return NewRowsOverSchema(ours.update().new_fragments(), context.schema,
+                               theirs.project().schema(),
+                               theirs.project().preserves_nullability());
     case Op::kRewrite:
     case Op::kDataReplacement:
-      return Overlap(ModifiedFragments(ours), ModifiedFragments(theirs))
-                 ? ConflictKind::kRetryable
-                 : ConflictKind::kNone;
+      return overlap() ? ConflictKind::kRetryable : ConflictKind::kNone;
+    case Op::kAppend:
+      return ours.update().has_inserted_rows() ? ConflictKind::kRetryable
+                                               : ConflictKind::kNone;
     case Op::kDelete:
     case Op::kUpdate:
-      if (!Overlap(ModifiedFragments(ours), ModifiedFragments(theirs))) {
-        return ConflictKind::kNone;
+      if (ours.update().has_inserted_rows() && theirs.has_update() &&
+          MayInsertSameKey(ours.update(), theirs.update())) {
+        return ConflictKind::kRetryable;
+      }
+      if (!overlap()) return ConflictKind::kNone;
+      if (RewritesColumns(ours) || RewritesColumns(theirs)) {
+        return ConflictKind::kRetryable;
       }
       return context.rows_known ? ConflictKind::kRebase : ConflictKind::kRetryable;
     default:
@@ -264,7 +291,8 @@ ConflictKind CheckConflict(const Transaction& ours, const Transaction& theirs,
     case Op::kAppend:
       return CheckAppend(ours, theirs, context);
     case Op::kDelete:
-      return CheckDelete(ours, theirs, context);
+    case Op::kUpdate:
+      return CheckRowChange(ours, theirs, context);
     case Op::kOverwrite:
       return CheckOverwrite(ours, theirs);
     case Op::kUpdateConfig:

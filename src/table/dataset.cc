@@ -13,16 +13,17 @@
 #include "io/object_store.h"
 #include "runtime/runtime.h"
 #include "table/commit.h"
-#include "table/deletion_file.h"
 #include "table/deletion_vector.h"
 #include "table/fragment_open.h"
 #include "table/manifest.h"
 #include "table/names.h"
+#include "table/row_deletions.h"
 #include "table/row_id_index.h"
 #include "table/row_ids.h"
 #include "table/snapshot.h"
 #include "table/tags.h"
 #include "table/write.h"
+#include "table/writer_turn.h"
 
 namespace glaive::table {
 namespace {
@@ -338,71 +339,42 @@ Status Dataset::DeleteTag(std::string_view name) const {
   return RemoveTag(*impl_->env.store, name);
 }
 
+namespace {
+
+// Commits a Delete or Update that takes `rows` away.
+Result<SnapshotPtr> CommitRows(const TableEnv& env, const SnapshotPtr& snapshot,
+                               const DeletedRows& rows, Transaction transaction,
+                               int max_retries, CommitOutcome* outcome) {
+  *outcome = CommitOutcome::kNotCommitted;
+  transaction.set_read_version(snapshot->version());
+  std::vector<std::string> files;
+  CommitOptions options;
+  options.max_retries = max_retries;
+  options.deleted_rows = &rows;
+  options.deletion_files = &files;
+  auto commit = [&]() -> Result<SnapshotPtr> {
+    GLAIVE_RETURN_NOT_OK(WriteRowDeletions(env, *snapshot, rows, &transaction, &files));
+    return CommitTransaction(env, snapshot, std::move(transaction), options, outcome);
+  };
+  auto committed = commit();
+  if (!committed.ok() && *outcome == CommitOutcome::kNotCommitted) {
+    DeleteFiles(*env.store, &files);
+  }
+  return committed;
+}
+
+}  // namespace
+
 Result<Dataset::Ptr> Dataset::CommitDelete(const DeletedRows& rows,
                                            std::string_view predicate) const {
-  const SnapshotPtr& snapshot = impl_->snapshot;
-  io::ObjectStore& store = *impl_->env.store;
   Transaction transaction;
-  transaction.set_read_version(snapshot->version());
-  auto* operation = transaction.mutable_delete_();
-  operation->set_predicate(std::string(predicate));
-  DeletedRows affected;
-
-  std::vector<std::string> written;
-  auto cleanup = [&] {
-    for (const std::string& path : written) {
-      Status ignored = store.Delete(path);
-      static_cast<void>(ignored.ok());
-    }
-  };
-  auto prepare = [&]() -> Status {
-    for (const auto& [id, offsets] : rows) {
-      if (offsets.empty()) continue;
-      const int index = FindFragment(id);
-      if (index < 0) {
-        return InvalidInput("version ", version(), " of table ", store.root(),
-                            " has no fragment ", id);
-      }
-      const int64_t physical = physical_rows(index);
-      for (size_t i = 0; i < offsets.size(); ++i) {
-        if (offsets[i] >= physical || (i > 0 && offsets[i] <= offsets[i - 1])) {
-          return InvalidInput("rows to delete of fragment ", id,
-                              " must ascend and be below ", physical);
-        }
-      }
-      GLAIVE_RETURN_NOT_OK(snapshot->fragments->state(index).status());
-      GLAIVE_ASSIGN_OR_RETURN(auto before, deletions(index));
-      auto after = before ? before->Union(offsets) : DeletionVector::FromOffsets(offsets);
-      affected[id] = offsets;
-      if (after->size() >= physical) {
-        operation->add_deleted_fragment_ids(static_cast<uint64_t>(id));
-        continue;
-      }
-      lance::table::DataFragment* updated = operation->add_updated_fragments();
-      *updated = fragment(index);
-      GLAIVE_ASSIGN_OR_RETURN(
-          *updated->mutable_deletion_file(),
-          WriteDeletionFile(store, static_cast<uint64_t>(id), snapshot->version(), *after,
-                            /*always_bitmap=*/false));
-      written.push_back(
-          DeletionFilePath(static_cast<uint64_t>(id), updated->deletion_file()));
-    }
-    return Status::OK();
-  };
-  if (Status status = prepare(); !status.ok()) {
-    cleanup();
-    return status;
-  }
-  CommitOptions options;
-  options.deleted_rows = &affected;
+  transaction.mutable_delete_()->set_predicate(std::string(predicate));
   CommitOutcome outcome;
-  auto committed =
-      CommitTransaction(impl_->env, snapshot, std::move(transaction), options, &outcome);
-  if (!committed.ok()) {
-    if (outcome == CommitOutcome::kNotCommitted) cleanup();
-    return committed.status();
-  }
-  return DatasetBuilder::Make(impl_->env, std::move(*committed));
+  GLAIVE_ASSIGN_OR_RETURN(
+      SnapshotPtr committed,
+      CommitRows(impl_->env, impl_->snapshot, rows, std::move(transaction),
+                 CommitOptions().max_retries, &outcome));
+  return DatasetBuilder::Make(impl_->env, std::move(committed));
 }
 
 RowUpdate::RowUpdate() = default;
@@ -413,10 +385,37 @@ RowUpdate& RowUpdate::operator=(RowUpdate&&) noexcept = default;
 Result<Dataset::Ptr> Dataset::CommitUpdate(const RowUpdate& update,
                                            CommitOutcome* outcome,
                                            int max_retries) const {
+  CommitOutcome unused;
+  if (outcome == nullptr) outcome = &unused;
   *outcome = CommitOutcome::kNotCommitted;
-  static_cast<void>(update);
-  static_cast<void>(max_retries);
-  return NotSupported("committing an update");
+  Transaction transaction;
+  auto* operation = transaction.mutable_update();
+  operation->set_update_mode(Transaction::Update::REWRITE_ROWS);
+  for (const auto& fragment : update.new_fragments) {
+    *operation->add_new_fragments() = fragment;
+  }
+  for (uint32_t id : update.fields_modified) {
+    operation->add_fields_for_preserving_frag_bitmap(id);
+  }
+  if (update.fields_modified.empty()) {
+    for (const auto& field : manifest().fields()) {
+      operation->add_fields_for_preserving_frag_bitmap(static_cast<uint32_t>(field.id()));
+    }
+  }
+  if (!update.inserted_keys.empty() &&
+      !operation->mutable_inserted_rows()->ParseFromString(update.inserted_keys)) {
+    return InvalidInput("the filter of inserted keys does not decode");
+  }
+  GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr committed,
+                          CommitRows(impl_->env, impl_->snapshot, update.deleted,
+                                     std::move(transaction), max_retries, outcome));
+  return DatasetBuilder::Make(impl_->env, std::move(committed));
+}
+
+Result<WriterTurn> Dataset::TakeTurn(TurnKind kind, CancelToken* cancel) const {
+  auto queue = StateOf(impl_->env)->writers;
+  GLAIVE_RETURN_NOT_OK(queue->Enter(kind, cancel));
+  return WriterTurn(std::move(queue), kind);
 }
 
 Result<Dataset::Ptr> Dataset::Commit(Transaction transaction, int max_retries,

@@ -37,6 +37,8 @@ namespace glaive::table {
 class DeletionVector;  // table/deletion_vector.h
 class FragmentReader;  // table/fragment_reader.h
 class RowIdIndex;      // table/row_id_index.h
+class WriterTurn;      // table/writer_turn.h
+enum class TurnKind : uint8_t;
 
 // Everything a table needs from outside. Copied freely.
 struct TableEnv {
@@ -177,6 +179,11 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   // the new fragments deletes them when `outcome` says kNotCommitted.
   Result<Ptr> CommitUpdate(const RowUpdate& update, CommitOutcome* outcome,
                            int max_retries = 20) const;
+
+  // Writers of this process that choose rows and then commit take turns: kAmongOthers
+  // around a first attempt, kAlone around the attempts after a lost race (give the first
+  // turn back before). Then N threads that write all succeed, one after the other.
+  Result<WriterTurn> TakeTurn(TurnKind kind, CancelToken* cancel = nullptr) const;
 
   // Commits a ready transaction on top of the newest version, with rebase and retries.
   // `outcome` may be null.

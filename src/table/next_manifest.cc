@@ -119,6 +119,8 @@ class Builder {
         return ApplyOverwrite();
       case Transaction::kDelete:
         return ApplyDelete();
+      case Transaction::kUpdate:
+        return ApplyUpdate();
       case Transaction::kRestore:
         if (restored_ == nullptr) return InternalError("nothing to restore");
         next_.schema_changed = true;
@@ -171,23 +173,65 @@ class Builder {
       fragment.set_id(id);
       RaiseMaxFragmentId(id);
       GLAIVE_RETURN_NOT_OK(CheckNew(&fragment));
-      if (stable_) {
-        const uint64_t rows = fragment.physical_rows();
-        if (fragment.row_id_sequence_case() != DataFragment::ROW_ID_SEQUENCE_NOT_SET) {
-          return NotSupported("new fragments that bring their own row ids");
-        }
-        const uint64_t first = header().next_row_id();
-        if (rows > std::numeric_limits<uint64_t>::max() - first) {
-          return InvalidInput("the table has used up its row ids");
-        }
-        fragment.set_inline_row_ids(EncodeRowIdRange(first, first + rows));
-        header().set_next_row_id(first + rows);
-        const std::string versions =
-            EncodeRowVersions(static_cast<int64_t>(rows), version_);
-        fragment.set_inline_last_updated_at_versions(versions);
-        fragment.set_inline_created_at_versions(versions);
-      }
+      GLAIVE_RETURN_NOT_OK(AssignLineage(&fragment));
       GLAIVE_RETURN_NOT_OK(AddOwned(fragment));
+    }
+    return Status::OK();
+  }
+
+  // Rows that brought their ids and the versions they were created at keep them; the
+  // others, always the last of the fragment, get new ones.
+  Status AssignLineage(DataFragment* fragment) {
+    const bool brings_ids =
+        fragment->row_id_sequence_case() != DataFragment::ROW_ID_SEQUENCE_NOT_SET;
+    if (!stable_) {
+      if (!brings_ids) return Status::OK();
+      return InvalidInput("a new fragment brings row ids, but the table has none");
+    }
+    const auto rows = static_cast<int64_t>(fragment->physical_rows());
+    int64_t brought = 0;
+    if (brings_ids) {
+      if (!fragment->has_inline_row_ids()) {
+        return NotSupported("new fragments whose row ids lie in their data files");
+      }
+      GLAIVE_ASSIGN_OR_RETURN(const auto runs,
+                              DecodeFirstRowIdRuns(fragment->inline_row_ids(), rows));
+      for (const RowIdRun& run : runs) {
+        brought += static_cast<int64_t>(run.count);
+        if (run.first_id >= header().next_row_id() ||
+            run.count > header().next_row_id() - run.first_id) {
+          return InvalidInput("a new fragment brings row id ",
+                              run.first_id + (run.count - 1),
+                              ", which the table never gave to a row");
+        }
+      }
+    }
+    const auto fresh = static_cast<uint64_t>(rows - brought);
+    const uint64_t first = header().next_row_id();
+    if (fresh > std::numeric_limits<uint64_t>::max() - first) {
+      return InvalidInput("the table has used up its row ids");
+    }
+    if (!brings_ids) {
+      fragment->set_inline_row_ids(EncodeRowIdRange(first, first + fresh));
+    } else if (fresh > 0) {
+      // Sequences concatenate.
+      fragment->mutable_inline_row_ids()->append(EncodeRowIdRange(first, first + fresh));
+    }
+    header().set_next_row_id(first + fresh);
+    fragment->set_inline_last_updated_at_versions(EncodeRowVersions(rows, version_));
+    if (brought == 0) {
+      fragment->set_inline_created_at_versions(EncodeRowVersions(rows, version_));
+      return Status::OK();
+    }
+    if (!fragment->has_inline_created_at_versions()) {
+      return NotSupported(
+          "moved rows that do not bring the versions they were created at");
+    }
+    GLAIVE_RETURN_NOT_OK(
+        DecodeRowVersions(fragment->inline_created_at_versions(), brought).status());
+    if (fresh > 0) {
+      fragment->mutable_inline_created_at_versions()->append(
+          EncodeRowVersions(static_cast<int64_t>(fresh), version_));
     }
     return Status::OK();
   }
@@ -232,17 +276,37 @@ class Builder {
   }
 
   Status ApplyDelete() {
-    const auto& operation = transaction_.delete_();
+    return KeepExcept(transaction_.delete_().updated_fragments(),
+                      transaction_.delete_().deleted_fragment_ids());
+  }
+
+  Status ApplyUpdate() {
+    const auto& operation = transaction_.update();
+    if (operation.update_mode() != Transaction::Update::REWRITE_ROWS) {
+      return NotSupported("committing an update that rewrites columns");
+    }
+    if (operation.compacted_sstables_size() > 0) {
+      return NotSupported("committing an update that merges a memory table's log");
+    }
+    GLAIVE_RETURN_NOT_OK(
+        KeepExcept(operation.updated_fragments(), operation.removed_fragment_ids()));
+    return AddNew(operation.new_fragments());
+  }
+
+  // All fragments, some of them changed, without the removed ones.
+  template <typename Fragments, typename Ids>
+  Status KeepExcept(const Fragments& updated_fragments, const Ids& removed_ids) {
     std::map<uint64_t, const DataFragment*> updated;
-    for (const DataFragment& fragment : operation.updated_fragments()) {
+    for (const DataFragment& fragment : updated_fragments) {
       updated[fragment.id()] = &fragment;
     }
-    std::set<uint64_t> removed(operation.deleted_fragment_ids().begin(),
-                               operation.deleted_fragment_ids().end());
+    std::set<uint64_t> removed(removed_ids.begin(), removed_ids.end());
+    next_.serialized.reserve(current_->fragments->size() + 16);
+    next_.summaries.reserve(current_->fragments->size() + 16);
     for (int i = 0; i < current_->fragments->size(); ++i) {
       const uint64_t id = current_->fragments->summary(i).id;
-      if (removed.erase(id) > 0) continue;
-      auto it = updated.find(id);
+      if (!removed.empty() && removed.erase(id) > 0) continue;
+      auto it = updated.empty() ? updated.end() : updated.find(id);
       if (it == updated.end()) {
         Keep(current_, i);
         continue;
@@ -251,7 +315,7 @@ class Builder {
       updated.erase(it);
     }
     if (!updated.empty() || !removed.empty()) {
-      return InvalidInput("the delete names fragment ",
+      return InvalidInput("the ", OperationName(transaction_), " names fragment ",
                           updated.empty() ? *removed.begin() : updated.begin()->first,
                           ", which the table does not have");
     }

@@ -210,19 +210,26 @@ void EncodeSorted(std::span<const uint64_t> ids, U64Segment* out) {
 
 }  // namespace
 
-Result<std::vector<RowIdRun>> DecodeRowIdRuns(std::string_view serialized,
-                                              int64_t expected_rows) {
+Result<std::vector<RowIdRun>> DecodeFirstRowIdRuns(std::string_view serialized,
+                                                   int64_t max_rows) {
   lance::table::RowIdSequence sequence;
   if (!sequence.ParseFromArray(serialized.data(), static_cast<int>(serialized.size()))) {
     return Broken("it does not decode");
   }
-  RunBuilder runs(static_cast<uint64_t>(expected_rows));
+  RunBuilder runs(static_cast<uint64_t>(max_rows));
   for (const U64Segment& segment : sequence.segments()) {
     GLAIVE_RETURN_NOT_OK(AddSegment(segment, &runs));
   }
-  if (runs.total() != static_cast<uint64_t>(expected_rows))
-    return Broken("fewer ids than rows");
   return runs.Take();
+}
+
+Result<std::vector<RowIdRun>> DecodeRowIdRuns(std::string_view serialized,
+                                              int64_t expected_rows) {
+  GLAIVE_ASSIGN_OR_RETURN(auto runs, DecodeFirstRowIdRuns(serialized, expected_rows));
+  int64_t total = 0;
+  for (const RowIdRun& run : runs) total += static_cast<int64_t>(run.count);
+  if (total != expected_rows) return Broken("fewer ids than rows");
+  return runs;
 }
 
 Result<std::vector<uint64_t>> DecodeRowIds(std::string_view serialized,

@@ -21,6 +21,9 @@ struct RowIdRun {
 // does not decode or does not hold exactly `expected_rows` ids.
 Result<std::vector<RowIdRun>> DecodeRowIdRuns(std::string_view serialized,
                                               int64_t expected_rows);
+// The same where only the first rows may have ids so far: at most `max_rows` ids.
+Result<std::vector<RowIdRun>> DecodeFirstRowIdRuns(std::string_view serialized,
+                                                   int64_t max_rows);
 // The k-th value is the id of physical offset k.
 Result<std::vector<uint64_t>> DecodeRowIds(std::string_view serialized,
                                            int64_t expected_rows);

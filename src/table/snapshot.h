@@ -18,6 +18,7 @@
 #include "table/dataset.h"
 #include "table/fragment_list.h"
 #include "table/version_directory.h"
+#include "table/writer_turn.h"
 
 namespace glaive::table {
 
@@ -61,6 +62,8 @@ using SnapshotPtr = std::shared_ptr<const Snapshot>;
 struct TableState {
   // In-process writers queue here, so that they do not collide with each other.
   std::mutex commit_mutex;
+  // The same for operations that choose rows before they commit.
+  std::shared_ptr<WriterQueue> writers = std::make_shared<WriterQueue>();
 
   std::mutex mutex;    // guards the members below
   SnapshotPtr newest;  // the newest version seen; to be checked before use
