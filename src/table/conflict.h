@@ -16,7 +16,7 @@ namespace glaive::table {
 
 enum class ConflictKind : uint8_t {
   kNone,          // nothing to do
-  kRebase,        // both delete in a fragment: the rows decide, see table/rebase.h
+  kRebase,        // both delete in a fragment: the rows decide, see table/row_deletions.h
   kRetryable,     // run the operation again on the newest version
   kIncompatible,  // the operation makes no sense any more
 };
