@@ -83,6 +83,11 @@ Result<ArrayPtr> Nulls(const file::Field& field, int64_t rows) {
   return arrow::MakeArrayOfNull(file::ReadType(field), rows);
 }
 
+bool HasBlobs(const file::Field& field) {
+  return field.is_blob() ||
+         std::any_of(field.children.begin(), field.children.end(), HasBlobs);
+}
+
 // One struct out of arrays that each hold some of its members; all agree on where it is
 // null.
 Result<ArrayPtr> MergeStructs(const file::Field& field,
@@ -268,6 +273,38 @@ class FragmentReaderImpl final : public FragmentReader {
                 [&](const file::FileReader& reader, const file::Projection& part) {
                   return reader.Take(part, offsets);
                 });
+  }
+
+  Result<BatchPtr> LoadBlobs(const FragmentProjection& projection,
+                             const BatchPtr& batch) const override {
+    if (projection.pass_through) {
+      GLAIVE_ASSIGN_OR_RETURN(auto reader, File(projection.parts[0].file_index));
+      return reader->LoadBlobs(projection.parts[0].projection, batch);
+    }
+    arrow::ArrayVector arrays = batch->columns();
+    arrow::FieldVector fields = batch->schema()->fields();
+    for (size_t c = 0; c < projection.columns.size(); ++c) {
+      const FragmentProjection::Column& column = projection.columns[c];
+      if (column.sources.empty() || !HasBlobs(projection.schema.fields()[c])) continue;
+      if (!column.complete) {
+        return NotSupported("blobs in column '", projection.schema.fields()[c].name,
+                            "', which lies in several files");
+      }
+      const auto& part = projection.parts[column.sources[0].part];
+      file::Projection one;
+      one.schema = file::Schema({projection.schema.fields()[c]});
+      one.columns = part.projection.columns;
+      GLAIVE_ASSIGN_OR_RETURN(auto reader, File(part.file_index));
+      GLAIVE_ASSIGN_OR_RETURN(
+          auto loaded,
+          reader->LoadBlobs(one, arrow::RecordBatch::Make(arrow::schema({fields[c]}),
+                                                          batch->num_rows(),
+                                                          {arrays[c]})));
+      arrays[c] = loaded->column(0);
+      fields[c] = loaded->schema()->field(0);
+    }
+    return arrow::RecordBatch::Make(arrow::schema(std::move(fields)), batch->num_rows(),
+                                    std::move(arrays));
   }
 
   Result<std::vector<int64_t>> ScanBoundaries(

@@ -64,6 +64,11 @@ class FragmentReader {
   // Physical offsets in any order.
   virtual Result<std::shared_ptr<arrow::RecordBatch>> Take(
       const FragmentProjection& projection, std::span<const int64_t> offsets) const = 0;
+  // `batch`, rows that ReadRange or Take returned for `projection`, some of them left out
+  // perhaps, with the bytes of blob columns in place of what describes them.
+  virtual Result<std::shared_ptr<arrow::RecordBatch>> LoadBlobs(
+      const FragmentProjection& projection,
+      const std::shared_ptr<arrow::RecordBatch>& batch) const = 0;
   // Offsets at which a scan should cut its ranges: page starts of the widest column, and
   // the end.
   virtual Result<std::vector<int64_t>> ScanBoundaries(

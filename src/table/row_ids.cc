@@ -296,11 +296,21 @@ Result<std::vector<RowVersionRun>> DecodeRowVersions(std::string_view serialized
 }
 
 std::string EncodeRowVersions(int64_t rows, uint64_t version) {
+  const RowVersionRun run{rows, version};
+  return EncodeRowVersionRuns({&run, 1});
+}
+
+std::string EncodeRowVersionRuns(std::span<const RowVersionRun> runs) {
   lance::table::RowDatasetVersionSequence sequence;
-  auto* run = sequence.add_runs();
-  run->mutable_span()->mutable_range()->set_start(0);
-  run->mutable_span()->mutable_range()->set_end(static_cast<uint64_t>(rows));
-  run->set_version(version);
+  uint64_t start = 0;
+  for (const RowVersionRun& run : runs) {
+    auto* message = sequence.add_runs();
+    auto* range = message->mutable_span()->mutable_range();
+    range->set_start(start);
+    start += static_cast<uint64_t>(run.count);
+    range->set_end(start);
+    message->set_version(run.version);
+  }
   return sequence.SerializeAsString();
 }
 

@@ -42,5 +42,6 @@ Result<std::vector<RowVersionRun>> DecodeRowVersions(std::string_view serialized
                                                      int64_t expected_rows);
 // One run over all rows.
 std::string EncodeRowVersions(int64_t rows, uint64_t version);
+std::string EncodeRowVersionRuns(std::span<const RowVersionRun> runs);
 
 }  // namespace glaive::table

@@ -1,0 +1,44 @@
+// Rows that are written again elsewhere: reading them, and the identity they keep.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <arrow/type_fwd.h>
+
+#include "base/status.h"
+#include "exec/bound_columns.h"
+#include "exec/fragment_rows.h"
+#include "table/dataset.h"
+#include "table/row_ids.h"
+
+namespace glaive::exec {
+
+// The rows at `offsets` (physical, ascending, all within [start, start + count)) with the
+// values that were written: blobs as bytes, JSON as stored. Null without columns.
+Result<std::shared_ptr<arrow::RecordBatch>> ReadToRewrite(
+    const FragmentRows& fragment, const BoundColumns& columns, int64_t start,
+    int64_t count, std::span<const uint32_t> offsets);
+
+// Row ids and creation versions of rows in the order in which they are written again.
+// Does nothing on tables without stable row ids. Not thread-safe.
+class MovedIdentity {
+ public:
+  explicit MovedIdentity(const table::Dataset& dataset)
+      : stable_(dataset.has_stable_row_ids()) {}
+
+  Status Add(const FragmentRows& fragment, std::span<const uint32_t> offsets);
+  // Gives the new fragments, which hold exactly the rows that were added, their ids.
+  Status Stamp(std::vector<lance::table::DataFragment>* fragments) const;
+
+ private:
+  const bool stable_;
+  std::vector<uint64_t> ids_;
+  std::vector<table::RowVersionRun> created_;
+  int64_t fragment_ = -1;           // of versions_
+  std::vector<uint64_t> versions_;  // by physical offset
+};
+
+}  // namespace glaive::exec
