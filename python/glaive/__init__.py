@@ -18,6 +18,7 @@ import os
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
 
+from . import _not_built
 from ._database import local_path, open_native
 from ._glaive import __version__
 from ._unsupported import not_built_function, refuse
@@ -61,6 +62,9 @@ __all__ = [
     "vector",
 ]
 
+_not_built.install()
+_missing = _not_built.missing_names(__name__)
+
 # Parts of the LanceDB API that later releases bring. They raise NotImplementedError.
 blob = not_built_function("blob")
 col = not_built_function("col")
@@ -73,18 +77,35 @@ lit = not_built_function("lit")
 tokenize = not_built_function("tokenize")
 udf = not_built_function("udf")
 
-_LAZY_MODULES = ("arrow", "common", "db", "exceptions", "lance", "pydantic", "query", "schema", "table", "types", "util")
+# Names that are found in another module when they are first asked for.
+_HOMES = {
+    "AsyncLanceNamespaceDBConnection": "namespace",
+    "AsyncMaterializedView": "materialized_view",
+    "FtsToken": "_lancedb",
+    "FunctionApplication": "functions",
+    "FunctionVersion": "functions",
+    "LanceNamespaceDBConnection": "namespace",
+    "LsmWriteSpec": "_lancedb",
+    "MaterializedView": "materialized_view",
+    "MaterializedViewDefinition": "materialized_view",
+    "RemoteDBConnection": "remote.db",
+    "UdfDefinition": "functions",
+    "vector": "schema",  # whose module imports pyarrow
+}
+_LAZY_MODULES = frozenset(
+    "arrow background_loop common db dependencies embeddings exceptions expr index integrations lance merge pydantic query remote "
+    "rerankers schema table types util".split()
+)
 
 
 def __getattr__(name: str):
-    if name == "vector":  # its module imports pyarrow
-        from .schema import vector
-
-        globals()["vector"] = vector
-        return vector
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
     if name in _LAZY_MODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _missing(name)
 
 
 def _check_address(uri: str, region_given: bool, api_key: Optional[str]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Union
 
+from . import _not_built
+
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 VECTOR_COLUMN_NAME = "vector"
+__getattr__ = _not_built.missing_names(__name__)
 
 URI = Union[str, Path]
 VEC = Union[List[float], "np.ndarray", "pa.Array", "pa.ChunkedArray"]

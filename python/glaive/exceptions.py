@@ -34,6 +34,9 @@ __all__ = [
     "InvalidInputError",
     "InvalidRefError",
     "InvalidTypeError",
+    "JobCancelledError",
+    "JobFailedError",
+    "JobNotFoundError",
     "MissingColumnError",
     "MissingValueError",
     "NotFoundError",
@@ -68,6 +71,18 @@ class RefExistsError(AlreadyExistsError, RuntimeError):
 
 class InvalidRefError(InvalidInputError, RuntimeError):
     """This text cannot be the name of a tag."""
+
+
+class JobFailedError(RuntimeError):
+    """A job of a server ended in failure."""
+
+
+class JobCancelledError(RuntimeError):
+    """A job of a server was cancelled."""
+
+
+class JobNotFoundError(ValueError):
+    """The server has no such job."""
 
 
 class MissingValueError(ValueError):

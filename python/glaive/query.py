@@ -10,6 +10,19 @@ from abc import ABC, abstractmethod
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, Type, TypeVar, Union
 
+from . import _not_built
+from ._full_text import (
+    BooleanQuery,
+    BoostQuery,
+    DocumentGranularity,
+    FullTextOperator,
+    FullTextQuery,
+    FullTextQueryType,
+    MatchQuery,
+    MultiMatchQuery,
+    Occur,
+    PhraseQuery,
+)
 from ._lazy import np, pa
 from ._plan import Plan, check_count, prepare_queries, query_width
 from ._query_async import (
@@ -61,13 +74,26 @@ __all__ = [
     "AsyncTakeQuery",
     "AsyncVectorQuery",
     "AsyncVectorQueryBase",
+    "BooleanQuery",
+    "BoostQuery",
     "ColumnOrdering",
+    "DocumentGranularity",
+    "FullTextOperator",
+    "FullTextQuery",
+    "FullTextQueryType",
     "LanceEmptyQueryBuilder",
     "LanceQueryBuilder",
     "LanceTakeQueryBuilder",
     "LanceVectorQueryBuilder",
+    "MatchQuery",
+    "MultiMatchQuery",
+    "Occur",
+    "PhraseQuery",
     "Query",
 ]
+
+
+__getattr__ = _not_built.missing_names(__name__)
 
 
 class LanceQueryBuilder(ABC):
@@ -412,7 +438,17 @@ for _class in (
     AsyncTakeQuery,
     AsyncVectorQuery,
     AsyncVectorQueryBase,
+    BooleanQuery,
+    BoostQuery,
     ColumnOrdering,
+    DocumentGranularity,
+    FullTextOperator,
+    FullTextQuery,
+    FullTextQueryType,
+    MatchQuery,
+    MultiMatchQuery,
+    Occur,
+    PhraseQuery,
     Query,
 ):
     _class.__module__ = __name__  # this is where users find them

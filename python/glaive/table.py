@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, Union
 
-from . import _handle, _later
+from . import _handle, _later, _not_built
 from ._query_common import check_blob_mode
 from ._results import AddResult, DeleteResult
 from ._table_async import AsyncTable, AsyncTags
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from .lance import LanceDataset
 
 __all__ = ["AddResult", "AsyncTable", "AsyncTags", "DeleteResult", "LanceTable", "Table", "Tags"]
+
+__getattr__ = _not_built.missing_names(__name__)
+
 
 class Tags:
     """Names for versions of a table. A tag keeps its version from being cleaned up."""

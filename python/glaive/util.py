@@ -9,6 +9,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, List, Optional, Union
 from urllib.parse import urlparse
 
+from . import _not_built
 from ._glaive import format_field_path
 from ._glaive import validate_table_name as _validate_table_name
 from ._lazy import np, pa
@@ -16,6 +17,8 @@ from .exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import pyarrow
+
+__getattr__ = _not_built.missing_names(__name__)
 
 NO_VECTOR_COLUMN = "There is no vector column in the data. Please specify the vector column name for vector search"
 MANY_VECTOR_COLUMNS = "Schema has more than one vector column. Please specify the vector column name for vector search."

@@ -12,9 +12,30 @@ import importlib
 import sys
 import types
 
+from .. import _not_built
 from .._glaive import __version__, simd_info
 
 _HOMES = {
+    "Blob": "blob",
+    "BlobArray": "blob",
+    "CompactedSsTable": "mem_wal",
+    "ExecutionPlan": "mem_wal",
+    "LanceOperation": "dataset",
+    "LsmPointLookupPlanner": "mem_wal",
+    "LsmScanner": "mem_wal",
+    "LsmVectorSearchPlanner": "mem_wal",
+    "MergeInsertBuilder": "dataset",
+    "ShardSnapshot": "mem_wal",
+    "ShardWriter": "mem_wal",
+    "ShardingField": "mem_wal",
+    "ShardingSpec": "mem_wal",
+    "Transaction": "dataset",
+    "batch_udf": "udf",
+    "blob_array": "blob",
+    "blob_field": "blob",
+    "evaluate_sharding_spec": "mem_wal",
+    "json_to_schema": "schema",
+    "schema_to_json": "schema",
     "LanceDataset": "_dataset",
     "LanceScanner": "_dataset",
     "ScannerBuilder": "_dataset",
@@ -27,6 +48,10 @@ _HOMES = {
 }
 
 __all__ = ["__version__", "dataset", "simd_info", *_HOMES]
+
+
+_SUBMODULES = frozenset("blob commit file fragment io optimize pydantic query sampler schema types udf util vector".split())
+_missing = _not_built.missing_names(__name__)
 
 
 def dataset(
@@ -86,9 +111,9 @@ def __getattr__(name):
         value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
         globals()[name] = value
         return value
-    if name in ("blob", "file", "fragment"):
+    if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _missing(name)
 
 
 def __dir__():

@@ -7,6 +7,10 @@ from typing import List, Optional, Tuple
 
 import pyarrow as pa
 
+from .. import _not_built
+
+__getattr__ = _not_built.missing_names(__name__)
+
 __all__ = ["BlobFile"]
 
 

@@ -7,10 +7,13 @@ called too.
 import sys
 import types
 
+from .. import _not_built
 from . import dataset as _open
 from ._dataset import LanceDataset, LanceScanner, LanceSchema, LanceStats, ScannerBuilder, Tags, write_dataset
 
 __all__ = ["LanceDataset", "LanceScanner", "LanceSchema", "LanceStats", "ScannerBuilder", "Tags", "write_dataset"]
+
+__getattr__ = _not_built.missing_names(__name__)
 
 
 class _CallableModule(types.ModuleType):

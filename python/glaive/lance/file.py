@@ -7,8 +7,10 @@ from typing import Dict, List, Optional, Union
 
 import pyarrow as pa
 
-from .. import _glaive
+from .. import _glaive, _not_built
 from ._refuse import refusal, refuse_arguments
+
+__getattr__ = _not_built.missing_names(__name__)
 
 __all__ = [
     "LanceBufferDescriptor", "LanceColumnMetadata", "LanceFileMetadata", "LanceFileReader", "LanceFileSession",

@@ -9,7 +9,10 @@ from typing import Dict, Iterator, List, Optional, Union
 import pyarrow as pa
 import pyarrow.dataset
 
+from .. import _not_built
 from ._refuse import not_built, refusal
+
+__getattr__ = _not_built.missing_names(__name__)
 
 __all__ = ["DataFile", "DeletionFile", "FragmentMetadata", "LanceFragment", "RowIdMeta", "write_fragments"]
 

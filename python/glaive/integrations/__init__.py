@@ -1,0 +1,1 @@
+"""Ways for other libraries to read tables."""
