@@ -184,6 +184,21 @@ TEST(Levels, NullableStruct) {
   EXPECT_EQ(levels.num_visible, 3);
 }
 
+TEST(Levels, BelowANullStructLayersDeclareNulls) {
+  // [{1}, null]: the member has no nulls of its own, but its layer says that it can have.
+  auto x = Array<arrow::Int32Builder, int32_t>({1, 7});
+  auto data = arrow::ArrayData::Make(
+      arrow::struct_({arrow::field("x", arrow::int32(), /*nullable=*/false)}), 2,
+      {arrow::Buffer::FromString("\x01")}, {x});
+  const std::vector<std::shared_ptr<arrow::ArrayData>> arrays = {data};
+  const PathNode path[] = {PathNode::kStruct, PathNode::kLeaf};
+  const Levels levels = BuildLevels(arrays, path);
+  EXPECT_EQ(levels.layers, (std::vector<pb::RepDefLayer>{pb::REPDEF_NULLABLE_ITEM,
+                                                         pb::REPDEF_NULLABLE_ITEM}));
+  EXPECT_EQ(levels.def, (std::vector<uint16_t>{0, 2}));
+  EXPECT_EQ(levels.max_visible_def, 2);
+}
+
 TEST(MiniBlock, NullableInt32ByteForByte) {
   auto data = Array<arrow::Int32Builder, int32_t>({10, std::nullopt, 30});
   auto page = Encode(data).at(0);

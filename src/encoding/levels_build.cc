@@ -38,6 +38,7 @@ class Builder {
 
   void AddStruct(uint8_t always) {
     AddItems(always);
+    below_null_struct_ = kinds_.back() == pb::REPDEF_NULLABLE_ITEM;
     std::vector<Segment> below;
     below.reserve(segments_.size());
     for (const Segment& s : segments_) {
@@ -49,6 +50,7 @@ class Builder {
 
   void AddFixedStruct(uint8_t always) {
     AddItems(always);
+    below_null_struct_ = false;
     std::vector<Segment> below;
     below.reserve(segments_.size());
     int64_t dimension = 1;
@@ -74,7 +76,7 @@ class Builder {
   void AddItems(uint8_t always) {
     int64_t nulls = 0;
     for (const Segment& s : segments_) nulls += CountNulls(s);
-    if (nulls == 0 && (always & kAlwaysNullable) == 0) {
+    if (nulls == 0 && (always & kAlwaysNullable) == 0 && !below_null_struct_) {
       kinds_.push_back(pb::REPDEF_ALL_VALID_ITEM);
       return;
     }
@@ -153,7 +155,7 @@ class Builder {
 
   template <typename Offset>
   void AddListOf(uint8_t always) {
-    bool any_null = (always & kAlwaysNullable) != 0;
+    bool any_null = (always & kAlwaysNullable) != 0 || below_null_struct_;
     bool any_empty = (always & kAlwaysEmptyable) != 0;
     int64_t items = 0;
     for (const Segment& s : segments_) {
@@ -231,6 +233,7 @@ class Builder {
       special_.clear();
     count_ = static_cast<int64_t>(rep_.size());
     segments_ = std::move(below);
+    below_null_struct_ = false;
   }
 
   std::vector<Segment> segments_;
@@ -238,6 +241,9 @@ class Builder {
   std::vector<uint16_t> rep_;
   std::vector<uint16_t> def_;     // tags
   std::vector<uint8_t> special_;  // 1: placeholder of a null or empty list
+  // The layer above is a struct that can be null. Readers expect the layer below it to
+  // declare nulls too, even where it has none of its own.
+  bool below_null_struct_ = false;
   int64_t count_ = 0;
   int64_t num_rows_ = 0;
   uint16_t tags_ = 0;

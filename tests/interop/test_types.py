@@ -60,7 +60,12 @@ def attempt(side, code, **args):
 
 
 def stored_type(t):
-    """Views come back as what they view; everything else as it went in."""
+    """Views come back as what they view; everything else as it went in.
+
+    The name of a vector's type has no place for "items are never null".
+    """
+    if pa.types.is_fixed_size_list(t) and not pa.types.is_struct(t.value_type):
+        return pa.list_(stored_type(t.value_type), t.list_size)
     return {pa.string_view(): pa.utf8(), pa.binary_view(): pa.binary()}.get(t, t)
 
 
@@ -82,7 +87,7 @@ class Reads:
         self.sides, self.uris = sides, uris
 
     def check(self, expected, what, code, **args):
-        waived = False
+        waived = each_waived = False
         for writer in sorted(self.uris, reverse=True):  # theirs first
             for reader, side in self.sides.items():
                 label = f"{writer} wrote, {reader} {what}"
@@ -93,7 +98,11 @@ class Reads:
                         waived = True
                         if code != READ:
                             continue
-                        found = side.run(READ_EACH, uri=self.uris[writer])
+                        found, refused = attempt(side, READ_EACH, uri=self.uris[writer])
+                        if refused is not None and (writer == "theirs" or each_waived):
+                            each_waived = True
+                            continue
+                        assert refused is None, f"{label} column by column: {refused}"
                     else:
                         raise AssertionError(f"{label}: {error}") from error
                 if isinstance(expected, pa.Table):

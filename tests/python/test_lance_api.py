@@ -96,6 +96,15 @@ def test_inputs_of_write_dataset(tmp_path):
     assert empty.schema.equals(schema) and empty.count_rows() == 0 and empty.to_table().num_rows == 0
 
 
+def test_streams_that_have_the_schema_already_are_not_cast(uri):
+    # Arrow's cast of this stream fails: "nulls in input cannot be viewed as non-nullable".
+    items = pa.StructArray.from_arrays([pa.array([None], pa.int8())], fields=[pa.field("x", pa.int8(), nullable=False)], mask=pa.array([True]))
+    vectors = pa.FixedSizeListArray.from_arrays(items, 1, mask=pa.array([True]))
+    table = pa.table({"c": vectors})
+    made = lance.write_dataset(table.to_reader(), uri, schema=table.schema)
+    assert made.to_table().to_pylist() == [{"c": None}]
+
+
 class _OnlyStream:
     def __init__(self, table):
         self._table = table

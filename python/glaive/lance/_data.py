@@ -44,7 +44,8 @@ def to_stream(data, schema=None):
     if isinstance(data, pa.RecordBatch):
         return _cast(pa.Table.from_batches([data]), schema)
     if isinstance(data, pa.RecordBatchReader):
-        return data if schema is None else data.cast(schema)
+        # Arrow casts streams through views, which refuse some nested nulls: only where a type changes.
+        return data if schema is None or data.schema.equals(schema, check_metadata=True) else data.cast(schema)
     if isinstance(data, pyarrow.dataset.Dataset):
         return to_stream(data.scanner().to_reader(), schema)
     if isinstance(data, pyarrow.dataset.Scanner):
