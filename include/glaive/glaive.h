@@ -129,6 +129,9 @@ class Table {
   Result<int64_t> version() const;
   Result<std::shared_ptr<arrow::Schema>> schema() const;
   Result<int64_t> CountRows(const std::string& predicate = "") const;
+  // What happened since the last call that somebody should hear of, such as a newest
+  // version whose manifest a power cut tore, so that an older one is shown.
+  std::vector<std::string> TakeWarnings();
 
   // Appends; returns the new version. Columns are matched by name at every level, missing
   // nullable ones become null, numbers and strings are cast. Rows that do not fit are an

@@ -107,7 +107,9 @@ void BindConnection(nb::module_& m) {
           [](db::Connection& self, const std::string& name,
              std::optional<db::VersionRef> version) {
             Call call;
-            return call.Run([&] { return self.OpenTable(name, version); });
+            auto table = call.Run([&] { return self.OpenTable(name, version); });
+            Warn(table->TakeWarnings());
+            return table;
           },
           "name"_a, nb::kw_only(), "version"_a = none)
       .def("create_table", &CreateTable, "name"_a, "data"_a, nb::kw_only(),

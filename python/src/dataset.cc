@@ -23,6 +23,7 @@ using table::Dataset;
 Result<Dataset::Ptr> SnapshotOf(PyDataset& self) { return self.dataset; }
 
 std::unique_ptr<PyDataset> Wrap(Dataset::Ptr dataset, std::string uri) {
+  Warn(dataset->warnings());
   return std::make_unique<PyDataset>(std::move(dataset), std::move(uri));
 }
 
@@ -123,6 +124,7 @@ std::unique_ptr<PyDataset> Write(
     stream = ImportStream(data, &call);
   }
   std::string shown;
+  std::vector<std::string> warnings;
   auto dataset = call.Run([&]() -> Result<Dataset::Ptr> {
     table::TableEnv env;
     if (const auto* uri = std::get_if<std::string>(&dest)) {
@@ -133,10 +135,16 @@ std::unique_ptr<PyDataset> Write(
       env = other.dataset->env();
       shown = other.uri;
     }
-    // An append to nothing creates, as upstream does.
-    if (options.mode == table::WriteMode::kAppend) {
-      GLAIVE_ASSIGN_OR_RETURN(const bool exists, Dataset::Exists(env));
-      if (!exists) options.mode = table::WriteMode::kCreate;
+    if (options.mode != table::WriteMode::kCreate) {
+      auto current = Dataset::Open(env);
+      if (current.ok()) {
+        warnings = (*current)->warnings();
+      } else if (KindOf(current.status()) != ErrorKind::kNotFound) {
+        return current.status();
+      } else if (options.mode == table::WriteMode::kAppend) {
+        // An append to nothing creates, as upstream does.
+        options.mode = table::WriteMode::kCreate;
+      }
     }
     auto written = schema_only ? Dataset::WriteEmpty(env, *schema_only, options)
                                : Dataset::Write(env, *stream, options);
@@ -146,6 +154,7 @@ std::unique_ptr<PyDataset> Write(
     }
     return written;
   });
+  Warn(warnings);
   return Wrap(std::move(dataset), std::move(shown));
 }
 

@@ -100,4 +100,12 @@ void Raise(const Status& status) {
   throw nb::python_error();
 }
 
+void Warn(const std::vector<std::string>& warnings) {
+  for (const std::string& text : warnings) {
+    if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), /*stack_level=*/2) != 0) {
+      throw nb::python_error();
+    }
+  }
+}
+
 }  // namespace glaive::python

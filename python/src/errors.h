@@ -1,6 +1,9 @@
 // From Status to Python exceptions.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <nanobind/nanobind.h>
 
 #include "base/status.h"
@@ -14,6 +17,10 @@ void BindErrors(nb::module_& m);
 
 // The exception for `status`, set and thrown. Needs the GIL.
 [[noreturn]] void Raise(const Status& status);
+
+// Issues each text as a UserWarning; throws when the user made an error of them. Needs
+// the GIL.
+void Warn(const std::vector<std::string>& warnings);
 
 inline void Check(const Status& status) {
   if (!status.ok()) [[unlikely]]

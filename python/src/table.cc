@@ -20,7 +20,9 @@ Result<table::Dataset::Ptr> SnapshotOf(db::Table& self) { return self.Snapshot()
 
 table::Dataset::Ptr Snapshot(db::Table& self) {
   Call call;
-  return call.Run([&] { return self.Snapshot(); });
+  auto snapshot = call.Run([&] { return self.Snapshot(); });
+  Warn(self.TakeWarnings());
+  return snapshot;
 }
 
 int64_t Add(db::Table& self, nb::object data, const std::string& mode,
@@ -36,7 +38,9 @@ int64_t Add(db::Table& self, nb::object data, const std::string& mode,
   options.progress = ProgressHook(std::move(progress), &call);
   options.cancel = call.token();
   auto stream = ImportStream(data, &call);
-  return call.Run([&] { return self.Add(std::move(stream), options); });
+  const int64_t version = call.Run([&] { return self.Add(std::move(stream), options); });
+  Warn(self.TakeWarnings());
+  return version;
 }
 
 }  // namespace
@@ -59,6 +63,7 @@ void BindTable(nb::module_& m) {
           [](db::Table& self, const std::string& predicate) {
             Call call;
             auto outcome = call.Run([&] { return self.Delete(predicate, call.token()); });
+            Warn(self.TakeWarnings());
             return std::pair(outcome.num_deleted_rows, outcome.version);
           },
           "predicate"_a)
@@ -73,6 +78,7 @@ void BindTable(nb::module_& m) {
            [](db::Table& self) {
              Call call;
              call.Run([&] { return self.CheckoutLatest(); });
+             Warn(self.TakeWarnings());
            })
       .def(
           "restore",

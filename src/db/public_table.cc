@@ -113,6 +113,8 @@ Result<std::shared_ptr<arrow::Schema>> Table::schema() const {
   return dataset->arrow_schema();
 }
 
+std::vector<std::string> Table::TakeWarnings() { return impl_->TakeWarnings(); }
+
 Result<int64_t> Table::CountRows(const std::string& predicate) const {
   GLAIVE_ASSIGN_OR_RETURN(auto dataset, impl_->Snapshot());
   return exec::CountRows(*dataset, predicate);

@@ -1,5 +1,6 @@
 #include "db/table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <arrow/record_batch.h>
@@ -48,7 +49,9 @@ Table::Table(std::string name, std::string uri, table::Dataset::Ptr dataset,
       consistency_(consistency),
       dataset_(std::move(dataset)),
       pinned_(pinned),
-      last_check_(std::chrono::steady_clock::now()) {}
+      last_check_(std::chrono::steady_clock::now()) {
+  NoteWarnings(*dataset_);
+}
 
 Result<table::Dataset::Ptr> Table::Snapshot() {
   table::Dataset::Ptr current;
@@ -62,6 +65,7 @@ Result<table::Dataset::Ptr> Table::Snapshot() {
     current = dataset_;
   }
   GLAIVE_ASSIGN_OR_RETURN(auto latest, current->Latest());
+  NoteWarnings(*latest);
   Advance(latest);
   return latest;
 }
@@ -74,7 +78,26 @@ Result<table::Dataset::Ptr> Table::LatestForWrite() {
     if (pinned_) return PinnedError(name_);
     current = dataset_;
   }
-  return current->Latest();
+  GLAIVE_ASSIGN_OR_RETURN(auto latest, current->Latest());
+  NoteWarnings(*latest);
+  return latest;
+}
+
+void Table::NoteWarnings(const table::Dataset& dataset) {
+  for (std::string& warning : dataset.warnings()) {
+    std::lock_guard lock(mutex_);
+    if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) {
+      warnings_.push_back(std::move(warning));
+    }
+  }
+}
+
+std::vector<std::string> Table::TakeWarnings() {
+  std::lock_guard lock(mutex_);
+  std::vector<std::string> news(warnings_.begin() + static_cast<ptrdiff_t>(told_),
+                                warnings_.end());
+  told_ = warnings_.size();
+  return news;
 }
 
 void Table::Advance(const table::Dataset::Ptr& dataset) {
@@ -164,6 +187,7 @@ Status Table::CheckoutLatest() {
     current = dataset_;
   }
   GLAIVE_ASSIGN_OR_RETURN(auto latest, current->Latest());
+  NoteWarnings(*latest);
   table::Dataset::Ptr old;
   std::lock_guard lock(mutex_);
   if (!dataset_) return ClosedError(name_);

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include <arrow/type_fwd.h>
 
@@ -60,6 +61,10 @@ class Table {
   // pinned.
   Result<table::Dataset::Ptr> LatestForWrite();
 
+  // What happened since the last call that the user should hear of: see
+  // table::Dataset::warnings(). Each is told once.
+  std::vector<std::string> TakeWarnings();
+
   bool is_open() const;
   bool is_pinned() const;
   void Close();
@@ -80,6 +85,7 @@ class Table {
   // Moves the handle to `dataset` unless it shows something newer or was pinned
   // meanwhile.
   void Advance(const table::Dataset::Ptr& dataset);
+  void NoteWarnings(const table::Dataset& dataset);
 
   const std::string name_;
   const std::string uri_;
@@ -89,6 +95,8 @@ class Table {
   table::Dataset::Ptr dataset_;  // null when closed
   bool pinned_;
   std::chrono::steady_clock::time_point last_check_;
+  std::vector<std::string> warnings_;  // noted so far; those from told_ on are news
+  size_t told_ = 0;
 };
 
 // Sizes of a snapshot's fragments, rows.

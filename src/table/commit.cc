@@ -107,6 +107,10 @@ class Committer {
     while (checked_ < newest->version()) {
       const uint64_t version = checked_ + 1;
       GLAIVE_ASSIGN_OR_RETURN(TransactionPtr theirs, TransactionOf(version));
+      if (theirs == nullptr) {
+        checked_ = version;
+        continue;
+      }
       if (theirs->uuid() == transaction_.uuid()) {
         *outcome_ = CommitOutcome::kCommitted;
         if (version == newest->version()) return newest;
@@ -162,6 +166,7 @@ class Committer {
                              " transaction cannot be checked against it. Please retry.");
   }
 
+  // Null for a version whose manifest is torn: nobody has ever read it.
   Result<TransactionPtr> TransactionOf(uint64_t version) {
     {
       std::lock_guard lock(state_->mutex);
@@ -171,8 +176,11 @@ class Committer {
     }
     auto manifest = LoadManifest(store_, {version, read_->ref.scheme});
     if (!manifest.ok()) {
-      if (KindOf(manifest.status()) != ErrorKind::kNotFound) return manifest.status();
-      return VersionGone(version);
+      if (KindOf(manifest.status()) == ErrorKind::kNotFound) return VersionGone(version);
+      GLAIVE_ASSIGN_OR_RETURN(const bool torn,
+                              ManifestIsTorn(store_, {version, read_->ref.scheme}));
+      if (torn) return TransactionPtr();
+      return manifest.status();
     }
     return ReadTransaction(store_, *manifest);
   }

@@ -158,6 +158,17 @@ const file::Schema& Dataset::schema() const { return impl_->snapshot->schema->sc
 std::shared_ptr<arrow::Schema> Dataset::arrow_schema() const {
   return impl_->snapshot->schema->arrow;
 }
+std::vector<std::string> Dataset::warnings() const {
+  const Snapshot& snapshot = *impl_->snapshot;
+  std::vector<std::string> warnings;
+  for (const TornManifest& torn : snapshot.torn) {
+    warnings.push_back("manifest " + torn.path + " of table " + impl_->env.store->root() +
+                       " is empty or torn, as after a power cut: version " +
+                       std::to_string(snapshot.version()) +
+                       " is used instead of version " + std::to_string(torn.version));
+  }
+  return warnings;
+}
 bool Dataset::has_stable_row_ids() const { return impl_->snapshot->stable_row_ids(); }
 file::FileVersion Dataset::file_version() const { return impl_->snapshot->file_version; }
 
@@ -261,8 +272,13 @@ Result<Dataset::Ptr> Dataset::CheckoutTag(std::string_view tag) const {
 Result<Dataset::Ptr> Dataset::CheckoutAsOf(int64_t timestamp_us) const {
   GLAIVE_ASSIGN_OR_RETURN(auto refs, ListVersionRefs(*impl_->env.store));
   for (auto ref = refs.rbegin(); ref != refs.rend(); ++ref) {
-    GLAIVE_ASSIGN_OR_RETURN(ManifestFile manifest, LoadManifest(*impl_->env.store, *ref));
-    if (TimestampUs(*manifest.header) > timestamp_us) continue;
+    auto manifest = LoadManifest(*impl_->env.store, *ref);
+    if (!manifest.ok()) {
+      GLAIVE_ASSIGN_OR_RETURN(const bool torn, ManifestIsTorn(*impl_->env.store, *ref));
+      if (torn) continue;
+      return manifest.status();
+    }
+    if (TimestampUs(*manifest->header) > timestamp_us) continue;
     return Checkout(static_cast<int64_t>(ref->version));
   }
   return NotFound("table ", impl_->env.store->root(), " has no version as old as ",
@@ -278,7 +294,10 @@ Result<std::vector<VersionInfo>> Dataset::ListVersions() const {
         if (!manifest.ok()) {
           // Cleaned up since it was listed.
           if (KindOf(manifest.status()) == ErrorKind::kNotFound) return Status::OK();
-          return manifest.status();
+          GLAIVE_ASSIGN_OR_RETURN(
+              const bool torn,
+              ManifestIsTorn(*impl_->env.store, refs[static_cast<size_t>(i)]));
+          return torn ? Status::OK() : manifest.status();
         }
         GLAIVE_ASSIGN_OR_RETURN(found[static_cast<size_t>(i)], Describe(*manifest));
         return Status::OK();

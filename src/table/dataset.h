@@ -112,8 +112,9 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
  public:
   using Ptr = std::shared_ptr<Dataset>;
 
-  // NotFound when there is no table, NotSupported on unknown feature flags (by number and
-  // name).
+  // The newest version by default; manifests that a power cut tore are passed over then,
+  // see warnings(). NotFound when there is no table, NotSupported on unknown feature
+  // flags (by number and name).
   static Result<Ptr> Open(TableEnv env, std::optional<int64_t> version = std::nullopt);
   static Result<bool> Exists(const TableEnv& env);
   // Creates, appends or overwrites, streaming. The reader is consumed batch by batch.
@@ -131,6 +132,9 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   int64_t manifest_size_bytes() const;
   const file::Schema& schema() const;
   std::shared_ptr<arrow::Schema> arrow_schema() const;
+  // What a user should hear about how this version was found: newer manifests that are
+  // empty or torn, as a power cut leaves them, and were passed over. Each names its file.
+  std::vector<std::string> warnings() const;
   bool has_stable_row_ids() const;
   file::FileVersion file_version() const;
 

@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kFooterBytes = 16;
 constexpr size_t kMaxGuessedFragments = 1 << 20;
 constexpr char kMagic[] = "LANC";
+constexpr size_t kDiskBlockBytes = 512;  // the least that a disk writes or loses
 constexpr uint16_t kMajorVersion = 0;
 constexpr uint16_t kMinorVersion = 2;
 constexpr uint32_t kFragmentsField = 2;
@@ -150,6 +151,22 @@ Result<ManifestFile> ParseManifest(SharedBytes bytes) {
         ReadSection(file, result.header->transaction_section(), position, "transaction"));
   }
   return result;
+}
+
+bool LooksTorn(std::string_view file) {
+  if (file.size() < kFooterBytes + 4) return true;
+  if (file.substr(file.size() - 4) != std::string_view(kMagic, 4)) {
+    // The end is missing, or never reached the disk. A flipped bit in the magic bytes is
+    // neither.
+    int same = 0;
+    for (size_t i = 0; i < 4; ++i) same += file[file.size() - 4 + i] == kMagic[i] ? 1 : 0;
+    return same < 3;
+  }
+  for (size_t at = 0; at + kDiskBlockBytes <= file.size(); at += kDiskBlockBytes) {
+    const std::string_view block = file.substr(at, kDiskBlockBytes);
+    if (block.find_first_not_of('\0') == std::string_view::npos) return true;
+  }
+  return false;
 }
 
 Result<std::string> SerializeManifest(const ManifestParts& parts,

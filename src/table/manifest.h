@@ -42,6 +42,11 @@ struct ManifestFile {
 // broken.
 Result<ManifestFile> ParseManifest(SharedBytes bytes);
 
+// Of bytes that ParseManifest refuses: whether they look like a file of which a power cut
+// kept only a part: nothing, a beginning without the end, or blocks of zeros. A manifest
+// that is damaged in another way was whole once, and must not be passed over.
+bool LooksTorn(std::string_view file);
+
 // What a new manifest file is made of. Fragments in ascending order of id.
 struct ManifestParts {
   lance::table::Manifest* header = nullptr;  // its section offsets get set

@@ -71,7 +71,7 @@ class Builder {
       next_.file_version = options_.file_version.value_or(file::kDefaultFileVersion);
     }
     stable_ = current_ != nullptr ? current_->stable_row_ids() : options_.stable_row_ids;
-    version_ = current_ != nullptr ? current_->version() + 1 : 1;
+    version_ = current_ != nullptr ? current_->last_taken_version() + 1 : 1;
     header().set_version(version_);
     header().set_version_aux_data(0);
     header().set_tag(transaction_.tag());

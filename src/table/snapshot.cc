@@ -160,6 +160,15 @@ Result<ManifestFile> LoadManifest(io::ObjectStore& store, VersionRef ref) {
   return manifest;
 }
 
+Result<bool> ManifestIsTorn(io::ObjectStore& store, VersionRef ref) {
+  auto buffer = store.Get(ManifestPath(ref.version, ref.scheme));
+  if (KindOf(buffer.status()) == ErrorKind::kNotFound) return false;
+  GLAIVE_RETURN_NOT_OK(buffer.status());
+  const std::string_view view(reinterpret_cast<const char*>((*buffer)->data()),
+                              static_cast<size_t>((*buffer)->size()));
+  return !ParseManifest({*buffer, view}).ok() && LooksTorn(view);
+}
+
 Result<std::shared_ptr<const TableSchema>> MakeTableSchema(
     const lance::table::Manifest& header) {
   std::map<std::string, std::string> metadata(header.schema_metadata().begin(),
@@ -178,8 +187,10 @@ Result<ManifestIdentity> IdentifyManifest(io::ObjectStore& store,
 }
 
 Result<SnapshotPtr> LoadSnapshot(const TableEnv& env, VersionRef ref,
-                                 const Snapshot* previous) {
+                                 const Snapshot* previous,
+                                 std::vector<TornManifest> torn) {
   auto snapshot = std::make_shared<Snapshot>();
+  snapshot->torn = std::move(torn);
   snapshot->ref = ref;
   snapshot->path = ManifestPath(ref.version, ref.scheme);
   GLAIVE_ASSIGN_OR_RETURN(ManifestFile manifest, LoadManifest(*env.store, ref));
@@ -214,6 +225,50 @@ Result<SnapshotPtr> LoadSnapshot(const TableEnv& env, VersionRef ref,
   return snapshot;
 }
 
+namespace {
+
+// Whether the files that `known` was made of are still the same.
+Result<bool> StillThere(io::ObjectStore& store, const Snapshot& known) {
+  auto same = [&store](const std::string& path,
+                       const ManifestIdentity& expected) -> Result<bool> {
+    auto identity = IdentifyManifest(store, path);
+    if (KindOf(identity.status()) == ErrorKind::kNotFound) return false;
+    GLAIVE_RETURN_NOT_OK(identity.status());
+    return *identity == expected;
+  };
+  GLAIVE_ASSIGN_OR_RETURN(bool there, same(known.path, known.identity));
+  for (size_t i = 0; there && i < known.torn.size(); ++i) {
+    GLAIVE_ASSIGN_OR_RETURN(there, same(known.torn[i].path, known.torn[i].identity));
+  }
+  return there;
+}
+
+// LoadSnapshot of the newest version, or, when its manifest is torn, of the newest that
+// is whole.
+Result<SnapshotPtr> LoadNewestWhole(const TableEnv& env, VersionRef newest,
+                                    const Snapshot* known) {
+  io::ObjectStore& store = *env.store;
+  auto loaded = LoadSnapshot(env, newest, known);
+  if (KindOf(loaded.status()) != ErrorKind::kCorruption) return loaded;
+  const Status first_error = loaded.status();
+  GLAIVE_ASSIGN_OR_RETURN(auto refs, ListVersionRefs(store));
+  std::vector<TornManifest> torn;
+  for (auto ref = refs.rbegin(); ref != refs.rend(); ++ref) {
+    loaded = LoadSnapshot(env, *ref, known, {torn.rbegin(), torn.rend()});
+    if (KindOf(loaded.status()) == ErrorKind::kNotFound) continue;  // cleaned up
+    if (KindOf(loaded.status()) != ErrorKind::kCorruption) return loaded;
+    GLAIVE_ASSIGN_OR_RETURN(const bool is_torn, ManifestIsTorn(store, *ref));
+    if (!is_torn) return loaded.status();
+    TornManifest& entry = torn.emplace_back();
+    entry.version = ref->version;
+    entry.path = ManifestPath(ref->version, ref->scheme);
+    GLAIVE_ASSIGN_OR_RETURN(entry.identity, IdentifyManifest(store, entry.path));
+  }
+  return first_error;
+}
+
+}  // namespace
+
 Result<SnapshotPtr> NewestSnapshot(const TableEnv& env, TableState& state) {
   SnapshotPtr known;
   {
@@ -222,13 +277,12 @@ Result<SnapshotPtr> NewestSnapshot(const TableEnv& env, TableState& state) {
   }
   std::optional<VersionRef> newest;
   if (known) {
-    auto identity = IdentifyManifest(*env.store, known->path);
-    if (!identity.ok() && KindOf(identity.status()) != ErrorKind::kNotFound) {
-      return identity.status();
-    }
-    if (identity.ok() && *identity == known->identity) {
-      GLAIVE_ASSIGN_OR_RETURN(newest, ProbeUpward(*env.store, known->ref));
-      if (newest->version == known->version()) return known;
+    GLAIVE_ASSIGN_OR_RETURN(const bool unchanged, StillThere(*env.store, *known));
+    if (unchanged) {
+      const uint64_t taken = known->last_taken_version();
+      GLAIVE_ASSIGN_OR_RETURN(newest,
+                              ProbeUpward(*env.store, {taken, known->ref.scheme}));
+      if (newest->version == taken) return known;
     } else {
       // Cleaned up, or another table took its place: nothing remembered can be trusted.
       std::lock_guard lock(state.mutex);
@@ -241,12 +295,12 @@ Result<SnapshotPtr> NewestSnapshot(const TableEnv& env, TableState& state) {
     GLAIVE_ASSIGN_OR_RETURN(newest, FindNewest(*env.store));
     if (!newest) return SnapshotPtr();
   }
-  auto loaded = LoadSnapshot(env, *newest, known.get());
+  auto loaded = LoadNewestWhole(env, *newest, known.get());
   if (!loaded.ok() && KindOf(loaded.status()) == ErrorKind::kNotFound) {
     // It vanished between look-up and read: a clean-up, so look at what is there now.
     GLAIVE_ASSIGN_OR_RETURN(newest, FindNewestByListing(*env.store));
     if (!newest) return SnapshotPtr();
-    loaded = LoadSnapshot(env, *newest, known.get());
+    loaded = LoadNewestWhole(env, *newest, known.get());
   }
   GLAIVE_RETURN_NOT_OK(loaded.status());
   Publish(env, state, *loaded);

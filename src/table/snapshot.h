@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <arrow/type_fwd.h>
 
@@ -37,6 +38,13 @@ struct ManifestIdentity {
   friend bool operator==(const ManifestIdentity&, const ManifestIdentity&) = default;
 };
 
+// A newer manifest that a power cut left in parts, so that the snapshot shown is older.
+struct TornManifest {
+  uint64_t version = 0;
+  std::string path;
+  ManifestIdentity identity;
+};
+
 // Immutable; thread-safe.
 struct Snapshot {
   Snapshot();
@@ -51,7 +59,14 @@ struct Snapshot {
   std::shared_ptr<const std::string> index_section;  // serialized; null: none
   file::FileVersion file_version = file::kDefaultFileVersion;
 
+  // Only where the newest version was asked for; ascending.
+  std::vector<TornManifest> torn;
+
   uint64_t version() const { return ref.version; }
+  // The newest version whose name is taken; the next commit goes above it.
+  uint64_t last_taken_version() const {
+    return torn.empty() ? ref.version : torn.back().version;
+  }
   bool stable_row_ids() const;
   int64_t memory_bytes() const;
 };
@@ -77,17 +92,21 @@ void Publish(const TableEnv& env, TableState& state, SnapshotPtr snapshot,
              std::shared_ptr<const lance::table::Transaction> transaction = nullptr);
 
 Result<ManifestFile> LoadManifest(io::ObjectStore& store, VersionRef ref);
+// Whether the version's manifest does not parse and LooksTorn. False when it is gone.
+Result<bool> ManifestIsTorn(io::ObjectStore& store, VersionRef ref);
 // The schema of a header's fields.
 Result<std::shared_ptr<const TableSchema>> MakeTableSchema(
     const lance::table::Manifest& header);
 // Loads one version. `previous`: a snapshot whose fragments may be shared; may be null.
 // NotFound when the manifest does not exist.
 Result<SnapshotPtr> LoadSnapshot(const TableEnv& env, VersionRef ref,
-                                 const Snapshot* previous = nullptr);
+                                 const Snapshot* previous = nullptr,
+                                 std::vector<TornManifest> torn = {});
 Result<ManifestIdentity> IdentifyManifest(io::ObjectStore& store,
                                           const std::string& path);
 
-// The newest version. Costs two look-ups when this process has seen it before. Nullptr
+// The newest version, torn manifests passed over (the error of the newest of them when no
+// whole one is left). Costs two look-ups when this process has seen it before. Nullptr
 // when there is no table.
 Result<SnapshotPtr> NewestSnapshot(const TableEnv& env, TableState& state);
 

@@ -109,4 +109,6 @@ def test_damaged_file(what, version, mode, ours, seed, tmp_path):
     counts = json.loads(last.removeprefix("done "))
     assert sum(counts.values()) >= 100, counts
     if mode != "flip":
-        assert counts["refused"] > 0, counts
+        # A newest manifest that lost its end is passed over, as after a power cut.
+        passed_over = what == "manifest" and mode == "cut" and counts["same"] == 0
+        assert counts["refused"] > 0 or passed_over, counts
