@@ -188,8 +188,9 @@ Result<std::shared_ptr<const DeletionVector>> DeletionVector::ParseArrow(
     return Corruption("a deletion file does not decode: ", status.message());
   };
   // What the file claims to hold decompressed must not exceed what the fragment can need.
-  arrow::CappedMemoryPool pool(arrow::default_memory_pool(),
-                               physical_rows * 8 + (int64_t{16} << 20));
+  // The proxy counts this call alone: the default pool counts the whole process.
+  arrow::ProxyMemoryPool own(arrow::default_memory_pool());
+  arrow::CappedMemoryPool pool(&own, physical_rows * 8 + (int64_t{16} << 20));
   auto options = arrow::ipc::IpcReadOptions::Defaults();
   options.memory_pool = &pool;
   options.use_threads = false;

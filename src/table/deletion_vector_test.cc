@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 
+#include <arrow/buffer.h>
 #include <gtest/gtest.h>
 
 #include "io/test_util.h"
@@ -115,6 +116,14 @@ TEST(DeletionVector, RefusesOffsetsOutsideTheFragment) {
   EXPECT_KIND(ErrorKind::kCorruption, DeletionVector::ParseArrow(arrow, 10).status());
   EXPECT_KIND(ErrorKind::kCorruption,
               DeletionVector::ParseBitmap(vector->ToBitmap(), 10).status());
+}
+
+// The bound on what a file may decompress to counts that file alone.
+TEST(DeletionVector, IsReadWhateverElseTheProcessHolds) {
+  ASSERT_OK_AND_ASSIGN(auto held, arrow::AllocateBuffer(int64_t{64} << 20));
+  ASSERT_OK_AND_ASSIGN(auto arrow, DeletionVector::FromOffsets(Offsets{3})->ToArrow());
+  ASSERT_OK_AND_ASSIGN(auto parsed, DeletionVector::ParseArrow(arrow, 10));
+  EXPECT_EQ(parsed->ToOffsets(), Offsets{3});
 }
 
 // Each byte flipped, each truncation: an error or a vector within the fragment, never a
