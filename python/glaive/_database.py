@@ -101,7 +101,7 @@ def open_table(native, name, version=None):
     return table
 
 
-def create_table(native, name, data, schema, mode, exist_ok, on_bad_vectors, fill_value, options):
+def create_table(native, name, data, schema, mode, exist_ok, on_bad_vectors, fill_value, options, embedding_functions=None):
     """Creates or opens; the engine's table handle."""
     mode = "create" if mode is None else mode
     if mode not in ("create", "overwrite"):
@@ -112,7 +112,8 @@ def create_table(native, name, data, schema, mode, exist_ok, on_bad_vectors, fil
     if data is None and wanted is None:
         raise InvalidInputError("Either data or schema must be provided")
     if not (exist_ok and mode == "create" and native.table_exists(name)):
-        incoming = _ingest.for_new_table([] if data is None else data, wanted, on_bad_vectors, fill_value)
+        rows = [] if data is None else data
+        incoming = _ingest.for_new_table(rows, wanted, on_bad_vectors, fill_value, embedding_functions)
         how = "exist_ok" if exist_ok and mode == "create" else mode
         table = incoming.send(lambda payload: native.create_table(name, payload, mode=how, storage_options=options))
     else:

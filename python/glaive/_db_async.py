@@ -108,8 +108,6 @@ class AsyncConnection:
         namespace_client: Optional[Any] = None,
     ) -> AsyncTable:
         """See `LanceDBConnection.create_table`."""
-        if embedding_functions:
-            raise refuse("create_table with embedding_functions")
         if location is not None or namespace_client is not None:
             raise refuse("create_table with a location or namespace client")
         _database.refuse_namespace(namespace_path, "create_table")
@@ -124,6 +122,7 @@ class AsyncConnection:
             on_bad_vectors,
             fill_value,
             storage_options,
+            embedding_functions,
         )
         return AsyncTable(native, _interval=self._interval)
 

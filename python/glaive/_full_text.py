@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from .exceptions import InvalidInputError, InvalidTypeError
 
@@ -210,3 +210,12 @@ class BooleanQuery(FullTextQuery):
         for occur, query in self.queries:
             clauses[occur.value.lower()].append(query._tree())
         return {"boolean": clauses}
+
+
+@dataclass
+class FullTextSearchQuery:
+    """The full text part of a `Query`: a text or a query object, and the columns it is for."""
+
+    _: KW_ONLY
+    columns: Optional[List[str]] = None
+    query: Union[str, FullTextQuery]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
 
-from . import _ingest
+from . import _embed, _ingest
 from ._plan import Plan, check_count, check_positions
 from ._progress import report
 from ._results import AddResult, DeleteResult
@@ -58,7 +58,7 @@ def add(native, data, mode, on_bad_vectors, fill_value, progress, write_parallel
         incoming = _ingest.for_append(data, native.schema(), on_bad_vectors, fill_value)
     else:
         incoming = _ingest.for_new_table(data, None, on_bad_vectors, fill_value)
-    callback = report(progress, incoming.total_rows)
+    callback = report(progress, incoming.total_rows, incoming.bytes_for)
     version = incoming.send(lambda payload: native.add(payload, mode=mode, progress=callback))
     if callback is not None:
         callback.finish()
@@ -123,9 +123,17 @@ def take_row_ids(native, row_ids) -> Plan:
 
 
 def embedding_functions(native) -> dict:
-    if b"embedding_functions" in (native.schema().metadata or {}):
-        raise refuse("reading embedding functions")
-    return {}
+    return _embed.functions_of(native.schema())
+
+
+def embedding_for(native, column: Optional[str]):
+    """(vector column, its function) for a search by text or other value; (column, None) when there is no function."""
+    functions = embedding_functions(native)
+    if column is None and len(functions) == 1:
+        column = next(iter(functions))
+    if column is None:
+        column = "vector" if "vector" in functions else None
+    return column, functions[column].function if column in functions else None
 
 
 def dataset(native, options):

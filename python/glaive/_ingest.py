@@ -7,9 +7,9 @@ drawn batch by batch while the engine writes, and an exception of theirs is kept
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, FrozenSet, Iterable, Iterator, List, Optional
 
-from . import _vectors
+from . import _embed, _vectors
 from ._fit import fit_batch
 from ._lazy import pa
 from ._rows import complete, has_null, is_model, is_model_class, refuse_single, rows_to_table
@@ -36,13 +36,21 @@ class Incoming:
     def __init__(self, schema: "pyarrow.Schema", table=None, batches: Optional[Callable[[], Iterator]] = None):
         self.schema = schema
         self.table = table
+        self.untyped: FrozenSet[str] = frozenset()  # columns of Python rows that hold nothing but None
         self._batches = batches
         self._error: Optional[BaseException] = None
+        self._bytes = 0  # of the batches that were drawn
 
     @property
     def total_rows(self) -> Optional[int]:
         """Rows in all, when that is known before the write."""
         return None if self.table is None else self.table.num_rows
+
+    def bytes_for(self, rows: int) -> int:
+        """Bytes that the first `rows` rows take in memory, as far as they were handed on."""
+        if self.table is None:
+            return self._bytes
+        return self.table.nbytes * rows // self.table.num_rows if self.table.num_rows else 0
 
     def batches(self) -> Iterator["pyarrow.RecordBatch"]:
         return iter(self.table.to_batches()) if self.table is not None else self._batches()
@@ -58,7 +66,9 @@ class Incoming:
                 for start in range(0, batch.num_rows, max_rows):
                     yield function(batch.slice(start, max_rows))
 
-        return Incoming(schema, batches=mapped)
+        out = Incoming(schema, batches=mapped)
+        out.untyped = self.untyped
+        return out
 
     def payload(self):
         """What the engine is given."""
@@ -68,7 +78,9 @@ class Incoming:
 
     def _guarded(self):
         try:
-            yield from self._batches()
+            for batch in self._batches():
+                self._bytes += batch.nbytes
+                yield batch
         except BaseException as e:
             self._error = e
             raise
@@ -157,7 +169,9 @@ def _from_list(rows: List[Any], target) -> Incoming:
     if is_model(first):
         schema = type(first).to_arrow_schema()
         return _from_table(_fit_table(rows_to_table(rows, schema), schema))
-    return _from_table(rows_to_table(rows, target))
+    incoming = _from_table(rows_to_table(rows, target))
+    incoming.untyped = frozenset(name for name, c in zip(incoming.schema.names, incoming.table.columns) if c.null_count == len(c))
+    return incoming
 
 
 def _fit_table(table, schema):
@@ -204,21 +218,45 @@ def _complete_schema(schema, later):
 # --- new tables ---------------------------------------------------------------------------------------------
 
 
-def for_new_table(data: Any, schema: Any, on_bad_vectors: Optional[str], fill_value: Optional[float]) -> Incoming:
+def for_new_table(
+    data: Any,
+    schema: Any,
+    on_bad_vectors: Optional[str],
+    fill_value: Optional[float],
+    embedding_functions: Optional[List[Any]] = None,
+) -> Incoming:
     """Data for a table that is created or overwritten; without `schema`, vector columns are inferred.
+
+    Vectors that are missing come from the `embedding_functions`, or those in the metadata of the schema or the data.
 
     `schema` is a `pa.Schema` or a LanceModel class; columns, order, types and nullability are then as it says.
     """
     policy = _vectors.check_policy(on_bad_vectors)
     target = as_schema(schema)
-    if target is not None and isinstance(data, (list, tuple)) and not data:
-        validate_schema(target)
-        return Incoming(target, target.empty_table())
+    if target is not None:
+        target = _embed.with_functions(target, embedding_functions)
+        if isinstance(data, (list, tuple)) and not data:
+            target = _with_vector_columns(target)
+            validate_schema(target)
+            return Incoming(target, target.empty_table())
     incoming = as_incoming(data, target)
     if target is None:
         target, incoming = _infer_target(incoming)
+        target = _embed.with_functions(target, embedding_functions)
+    target = _with_vector_columns(target)
     validate_schema(target)
     return _conform(incoming, target, policy, fill_value, fit=True, explicit=schema is not None)
+
+
+def _with_vector_columns(target):
+    """The schema with the columns that embedding functions fill, where it does not have them."""
+    for name, config in _embed.entries_of(target).items():
+        index = target.get_field_index(name)
+        if index < 0:
+            target = target.append(pa.field(name, _embed.vector_type(config)))
+        elif pa.types.is_null(target.field(index).type):
+            target = target.set(index, pa.field(name, _embed.vector_type(config)))
+    return target
 
 
 def as_schema(schema: Any) -> Optional["pyarrow.Schema"]:
@@ -269,12 +307,10 @@ def _infer_target(incoming: Incoming):
 def for_append(data: Any, table_schema: "pyarrow.Schema", on_bad_vectors: Optional[str], fill_value: Optional[float]) -> Incoming:
     """Data for rows to append. Names, casts, nulls and NaN are the engine's business; other policies for bad vectors ours."""
     policy = _vectors.check_policy(on_bad_vectors)
-    if b"embedding_functions" in (table_schema.metadata or {}):
-        raise refuse("adding rows to a table with embedding functions")
     if isinstance(data, (list, tuple)) and not data:
         return Incoming(table_schema, table_schema.empty_table())
     incoming = as_incoming(data, table_schema)
-    if policy != "error":
+    if policy != "error" or b"embedding_functions" in (table_schema.metadata or {}):
         return _conform(incoming, table_schema, policy, fill_value, fit=False)
     return incoming
 
@@ -285,12 +321,18 @@ def for_append(data: Any, table_schema: "pyarrow.Schema", on_bad_vectors: Option
 def _conform(incoming: Incoming, target, policy, fill_value, fit: bool, explicit: bool = True) -> Incoming:
     """Applies the policy for bad vectors and, with `fit`, casts to `target`."""
     fill = 0.0 if fill_value is None else fill_value
+    embedded: List[str] = []
+    functions = _embed.entries_of(target)
+    if functions:
+        filler = _embed.Filler(incoming.schema, target, functions)
+        incoming = incoming.map(filler.schema, filler)
+        embedded = filler.names
+    names = [n for n in _vectors.checked_columns(incoming.schema, target if explicit else None, embedded) if n not in incoming.untyped]
     columns = []
-    for name in _vectors.checked_columns(incoming.schema, target if explicit else None):
+    for name in names:
         index = target.get_field_index(name)
         wanted = target.field(index).type if index >= 0 else incoming.schema.field(name).type
-        if pa.types.is_fixed_size_list(wanted):
-            columns.append((name, wanted.list_size, wanted.value_type))
+        columns.append(_vectors.Checked(name, incoming.schema.field(name).type, wanted))
     if not columns:
         if not fit or incoming.schema.equals(target, check_metadata=True) and all(f.nullable for f in target):
             return incoming
@@ -298,13 +340,15 @@ def _conform(incoming: Incoming, target, policy, fill_value, fit: bool, explicit
     schema = target
     if not fit:
         schema = incoming.schema
-        for name, dim, value_type in columns:
-            index = schema.get_field_index(name)
-            schema = schema.set(index, pa.field(name, pa.list_(value_type, dim), True, schema.field(index).metadata))
+        for column in columns:
+            index = schema.get_field_index(column.name)
+            schema = schema.set(index, pa.field(column.name, column.stored, True, schema.field(index).metadata))
 
     def conform(batch):
-        for name, dim, value_type in columns:
-            batch = _vectors.handle_batch(batch, name, policy, fill, dim, value_type)
+        for column in columns:
+            batch = column.apply(batch, policy, fill)
+        for column in columns:
+            column.learn(batch)
         return fit_batch(batch, schema)
 
     if policy == "error" and incoming.table is not None and incoming.schema.equals(schema, check_metadata=True):

@@ -19,7 +19,6 @@ MODULES: Dict[str, str] = {
     "_blob": "BlobFile read_row_ids_from_hits stash_auto_row_ids strip_auto_row_ids validate_blob_mode",
     "catalog": "AsyncCatalog Catalog ListDatabasesResponse connect_catalog connect_catalog_async",
     "context": "Contextualizer contextualize",
-    "embeddings.base": "EmbeddingFunction EmbeddingFunctionConfig TextEmbeddingFunction",
     "embeddings.bedrock": "BedRockText",
     "embeddings.cohere": "CohereEmbeddingFunction",
     "embeddings.colpali": "ColPaliEmbeddings",
@@ -31,12 +30,9 @@ MODULES: Dict[str, str] = {
     "embeddings.ollama": "OllamaEmbeddings",
     "embeddings.open_clip": "OpenClipEmbeddings",
     "embeddings.openai": "OpenAIEmbeddings",
-    "embeddings.registry": "EmbeddingFunctionRegistry get_registry register",
     "embeddings.sentence_transformers": "SentenceTransformerEmbeddings",
     "embeddings.siglip": "SigLipEmbeddings",
     "embeddings.transformers": "ColbertEmbeddings TransformersEmbeddingFunction",
-    "embeddings.utils": "FunctionWrapper RateLimiter api_key_not_found_help create_import_stub is_flash_attn_2_available retry "
-    "retry_with_exponential_backoff url_retrieve weak_lru",
     "embeddings.voyageai": "VoyageAIEmbeddingFunction",
     "embeddings.watsonx": "WatsonxEmbeddings",
     "expr": "Expr col func lit",
@@ -112,6 +108,7 @@ PARTIAL: Dict[str, str] = {
     "LsmWriteSpec async_permutation_builder connect connect_catalog connect_namespace connect_namespace_client expr_col expr_func "
     "expr_lit fts_query_to_json lancedb_metrics_catalog register_lancedb_metrics_recorder snapshot_lancedb_metrics tokenize",
     "common": "Credential",
+    "embeddings.utils": "FunctionWrapper RateLimiter api_key_not_found_help create_import_stub is_flash_attn_2_available weak_lru",
     "lance": "BlobColumn BlobDescriptor BlobDescriptorArrayBuilder CleanupCandidateFile CleanupExplanation CleanupReferencedBranch "
     "CleanupStats DataStatistics DatasetBasePath DedicatedBlobWriter FFILanceTableProvider FieldStatistics FtsToken Index IndexFile "
     "IndexProgress PackedBlobWriter ScanStatistics bytes_read_counter iops_counter set_logger tokenize",
@@ -122,7 +119,7 @@ PARTIAL: Dict[str, str] = {
     "lance.file": "ListResult",
     "lance.fragment": "FragmentSession RowDatasetVersionMeta RowIdMeta RowIdSequence",
     "lance.vector": "compute_partitions compute_pq_codes train_ivf_centroids_on_accelerator train_pq_codebook_on_accelerator",
-    "query": "AsyncFTSQuery AsyncHybridQuery BaseQueryBuilder FullTextSearchQuery LanceFtsQueryBuilder LanceHybridQueryBuilder",
+    "query": "AsyncFTSQuery AsyncHybridQuery BaseQueryBuilder LanceFtsQueryBuilder LanceHybridQueryBuilder",
     "table": "AsyncBranches Branches FragmentStatistics FragmentSummaryStats IndexStatistics TableStatistics",
     "util": "attempt_import_or_raise batch_to_tensor batch_to_tensor_dict batch_to_tensor_rows fs_from_uri tbl_to_tensor",
 }
@@ -168,11 +165,11 @@ def placeholder(name: str, module: str):
 
 def _names_of(relative: str) -> Dict[str, str]:
     """Name -> module it is defined in, for all names that `relative` offers."""
-    own = {name: relative for name in MODULES.get(relative, "").split()}
+    own = {name: relative for name in MODULES.get(relative, PARTIAL.get(relative, "")).split()}
     if relative in _GATHERING:
         for module, names in MODULES.items():
             if module.startswith(relative + "."):
-                own.update({name: module for name in names.split() if name[0].isupper() or module.endswith(".registry")})
+                own.update({name: module for name in names.split() if name[0].isupper()})
     return own
 
 

@@ -11,9 +11,10 @@ from .exceptions import InvalidTypeError
 class _Report:
     """Adapts the engine's count of written rows to what the user asked for. An error in the user's code stops no write."""
 
-    def __init__(self, sink: Any, total_rows: Optional[int]):
+    def __init__(self, sink: Any, total_rows: Optional[int], bytes_for: Callable[[int], int]):
         self._began = time.perf_counter()
         self._total = total_rows
+        self._bytes_for = bytes_for
         self._rows = 0
         self._close = None
         if sink is True:
@@ -49,6 +50,7 @@ class _Report:
         self._sink(
             {
                 "output_rows": self._rows,
+                "output_bytes": self._bytes_for(self._rows),
                 "total_rows": self._total,
                 "elapsed_seconds": time.perf_counter() - self._began,
                 "active_tasks": 0 if done else 1,
@@ -58,10 +60,13 @@ class _Report:
         )
 
 
-def report(progress: Any, total_rows: Optional[int]) -> Optional[_Report]:
-    """The engine's callback for the `progress` argument of a write; None when there is nothing to report to."""
+def report(progress: Any, total_rows: Optional[int], bytes_for: Callable[[int], int]) -> Optional[_Report]:
+    """The engine's callback for the `progress` argument of a write; None when there is nothing to report to.
+
+    `bytes_for` tells how many bytes a number of rows takes.
+    """
     if progress is None or progress is False:
         return None
     if progress is not True and not callable(progress) and not hasattr(progress, "update"):
         raise InvalidTypeError("progress must be True, a callable or a tqdm-like object")
-    return _Report(progress, total_rows)
+    return _Report(progress, total_rows, bytes_for)

@@ -176,6 +176,16 @@ class AsyncTable:
             raise refuse("hybrid search")
         if query is None:
             return self.query()
+        if query_type != "fts" and not isinstance(query, (list, tuple)) and not hasattr(query, "dtype"):
+            column, function = await _pool.run(_handle.embedding_for, self._inner, vector_column_name)
+            if function is not None:
+                import asyncio
+
+                from .background_loop import embedding_executor
+
+                compute = function.compute_query_embeddings_with_retry
+                vectors = await asyncio.get_running_loop().run_in_executor(embedding_executor(), compute, query)
+                return self.query().nearest_to(vectors[0]).column(column)
         if isinstance(query, str):
             if query_type == "vector":
                 raise InvalidInputError(f"Column '{vector_column_name or 'vector'}' has no registered embedding function.")

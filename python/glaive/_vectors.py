@@ -5,7 +5,7 @@ A vector is bad when it is null, has another length than its column, or contains
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Optional, Sequence
 
 from ._lazy import np, pa
 from .exceptions import InvalidInputError, SchemaMismatchError
@@ -95,17 +95,18 @@ def pa_min_max(values):
 # --- which columns are looked at ----------------------------------------------------------------------------
 
 
-def checked_columns(source: "pyarrow.Schema", target: Optional["pyarrow.Schema"]) -> list:
+def checked_columns(source: "pyarrow.Schema", target: Optional["pyarrow.Schema"], embedded: Sequence[str] = ()) -> list:
     """Names of the columns of incoming data to which the policy for bad vectors applies.
 
     Without the schema of a table: the list column "vector" and float vectors of ten or more values. With it: float or integer
-    vectors named "vector" or "embedding" there, and columns that already come as float vectors of ten or more values.
+    vectors named "vector" or "embedding" there, and columns that already come as float vectors of ten or more values. In both
+    cases those named in `embedded`, which embedding functions fill.
     """
     names = []
     for field in source:
         if not is_list_like(field.type) or not (_is_number(field.type.value_type) or pa.types.is_null(field.type.value_type)):
             continue
-        if is_float_vector(field.type) and field.type.list_size >= _LONG:
+        if field.name in embedded or is_float_vector(field.type) and field.type.list_size >= _LONG:
             names.append(field.name)
             continue
         if target is None:
@@ -121,6 +122,55 @@ def checked_columns(source: "pyarrow.Schema", target: Optional["pyarrow.Schema"]
         elif field.name == "vector" and is_list(wanted) and pa.types.is_floating(wanted.value_type):
             names.append(field.name)
     return names
+
+
+class Checked:
+    """A column to which the policy applies, and how many values its vectors have.
+
+    A column of lists of any length learns that from the first vectors that stay: it is their most frequent length. Until then
+    each batch goes by its own.
+    """
+
+    def __init__(self, name: str, found: "pyarrow.DataType", stored: "pyarrow.DataType"):
+        self.name = name
+        self.stored = stored
+        self._value_type = stored.value_type
+        self._size = None
+        for known in (stored, found):
+            if pa.types.is_fixed_size_list(known) and self._size is None:
+                self._size = known.list_size
+
+    def apply(self, batch: "pyarrow.RecordBatch", policy: str, fill_value: float) -> "pyarrow.RecordBatch":
+        """The batch with the policy applied to the column."""
+        index = batch.schema.get_field_index(self.name)
+        column = batch.column(index)
+        size = self._size
+        if size is None:
+            size = _usual_length(column)
+        if size is None:  # nothing in it but nulls and empty lists
+            return batch
+        batch = handle_batch(batch, self.name, policy, fill_value, size, self._value_type)
+        if pa.types.is_fixed_size_list(self.stored):
+            return batch
+        return _with_column(batch, index, batch.column(index).cast(self.stored))
+
+    def learn(self, batch: "pyarrow.RecordBatch") -> None:
+        """Takes the length of vectors from what is left of the first batch that has good ones."""
+        if self._size is None:
+            self._size = _usual_length(batch.column(batch.schema.get_field_index(self.name)), good=True)
+
+
+def _usual_length(column, good: bool = False) -> Optional[int]:
+    """The most frequent length of lists that are neither null nor empty, preferring (with `good`: among only) those without NaN."""
+    lengths, valid = _lengths(column)
+    some = valid & (lengths > 0)
+    nan = _rows_with_nan(column)
+    choices = [some] if nan is None else [some & ~nan] if good else [some & ~nan, some]
+    for mask in choices:
+        if mask.any():
+            found, counts = np.unique(lengths[mask], return_counts=True)
+            return int(found[np.argmax(counts)])
+    return None
 
 
 # --- the policy ---------------------------------------------------------------------------------------------

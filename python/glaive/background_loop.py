@@ -65,7 +65,7 @@ def embedding_executor() -> "ThreadPoolExecutor":
     if _executor is None:
         from concurrent.futures import ThreadPoolExecutor
 
-        _executor = ThreadPoolExecutor(thread_name_prefix="glaive-embedding")
+        _executor = ThreadPoolExecutor(thread_name_prefix="lancedb-embedding")
     return _executor
 
 

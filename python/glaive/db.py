@@ -193,17 +193,18 @@ class LanceDBConnection(DBConnection):
             mode: "create" (ValueError when the table exists) or "overwrite" (replaces rows and schema, as a new version).
             exist_ok: with "create", opens a table that exists and leaves the data alone; ValueError when `schema` differs.
             on_bad_vectors, fill_value: see `LanceTable.add`; null vectors count as bad here.
+            embedding_functions: `EmbeddingFunctionConfig`s, stored with the table: they fill vector columns that rows lack.
             storage_options: may hold `new_table_data_storage_version` ("2.0", "2.1", "2.2", "stable", ...),
                 `new_table_enable_v2_manifest_paths` and `new_table_enable_stable_row_ids` ("true" or "false").
             data_storage_version, enable_v2_manifest_paths: deprecated names of the same.
         """
-        if embedding_functions:
-            raise refuse("create_table with embedding_functions")
         _database.refuse_namespace(namespace_path, "create_table")
         if not isinstance(mode, str) or mode.lower() not in ("create", "overwrite"):
             raise InvalidInputError("mode must be either 'create' or 'overwrite'")
         options = _database.new_table_options(storage_options, data_storage_version, enable_v2_manifest_paths)
-        native = _database.create_table(self._inner, name, data, schema, mode, exist_ok, on_bad_vectors, fill_value, options)
+        native = _database.create_table(
+            self._inner, name, data, schema, mode, exist_ok, on_bad_vectors, fill_value, options, embedding_functions
+        )
         return LanceTable._wrap(self, native)
 
     def open_table(

@@ -254,8 +254,10 @@ class LanceModel(pydantic.BaseModel):
 
     @classmethod
     def to_arrow_schema(cls) -> pa.Schema:
-        """The Arrow schema of the model."""
-        return pydantic_to_schema(cls)
+        """The Arrow schema of the model, with its embedding functions in the metadata."""
+        from ._embed import with_functions
+
+        return with_functions(pydantic_to_schema(cls), cls.parse_embedding_functions())
 
     @classmethod
     def field_names(cls) -> List[str]:
@@ -269,8 +271,19 @@ class LanceModel(pydantic.BaseModel):
 
     @classmethod
     def parse_embedding_functions(cls) -> List[Any]:
-        """Embedding functions of the fields: none, as models cannot have them yet."""
-        return []
+        """One `EmbeddingFunctionConfig` for each field that is a `VectorField`, with the `SourceField` of the same function."""
+        found = []
+        for vector_name, vector_field in cls.model_fields.items():
+            function = get_extras(vector_field, "vector_column_for")
+            if function is None:
+                continue
+            sources = [n for n, f in cls.model_fields.items() if get_extras(f, "source_column_for") is function]
+            if not sources:
+                sources = [n for n, f in cls.model_fields.items() if get_extras(f, "source_column_for") == function]
+            from .embeddings.base import EmbeddingFunctionConfig
+
+            found += [EmbeddingFunctionConfig(source_column=s, vector_column=vector_name, function=function) for s in sources]
+        return found
 
 
 # --- rows ---------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, Type, TypeVar, Union
 
-from . import _not_built
+from . import _handle, _not_built
 from ._full_text import (
     BooleanQuery,
     BoostQuery,
@@ -18,6 +18,7 @@ from ._full_text import (
     FullTextOperator,
     FullTextQuery,
     FullTextQueryType,
+    FullTextSearchQuery,
     MatchQuery,
     MultiMatchQuery,
     Occur,
@@ -81,6 +82,7 @@ __all__ = [
     "FullTextOperator",
     "FullTextQuery",
     "FullTextQueryType",
+    "FullTextSearchQuery",
     "LanceEmptyQueryBuilder",
     "LanceQueryBuilder",
     "LanceTakeQueryBuilder",
@@ -90,10 +92,21 @@ __all__ = [
     "Occur",
     "PhraseQuery",
     "Query",
+    "ensure_vector_query",
 ]
 
 
 __getattr__ = _not_built.missing_names(__name__)
+
+
+def ensure_vector_query(val: Any) -> Any:
+    """`val`, a vector or a list of vectors. ValueError when it is an empty list, or a list of one."""
+    inner = val
+    while isinstance(inner, (list, tuple)):
+        if not inner:
+            raise InvalidInputError("Vector query must be a non-empty list")
+        inner = inner[0]
+    return val
 
 
 class LanceQueryBuilder(ABC):
@@ -123,6 +136,10 @@ class LanceQueryBuilder(ABC):
             raise InvalidInputError(f"Invalid query_type, must be 'vector', 'fts', or 'auto': {query_type}")
         if isinstance(query, (list, tuple, np.ndarray, pa.Array, pa.ChunkedArray)):
             return LanceVectorQueryBuilder(table, query, vector_column_name)
+        column, function = _handle.embedding_for(table._inner, vector_column_name)
+        if function is not None:
+            vector = function.compute_query_embeddings_with_retry(query)[0]
+            return LanceVectorQueryBuilder(table, vector, column, query if isinstance(query, str) else None)
         if query_type == "vector":
             raise InvalidInputError(f"No embedding function for {vector_column_name or 'vector'}")
         if isinstance(query, str):
@@ -445,6 +462,7 @@ for _class in (
     FullTextOperator,
     FullTextQuery,
     FullTextQueryType,
+    FullTextSearchQuery,
     MatchQuery,
     MultiMatchQuery,
     Occur,

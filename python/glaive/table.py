@@ -266,7 +266,7 @@ class LanceTable(Table):
 
     @property
     def embedding_functions(self) -> Dict[str, Any]:
-        """Vector column -> embedding function: `{}`. NotImplementedError for a table that has some."""
+        """Vector column -> `EmbeddingFunctionConfig`. KeyError for a function that is not registered in this process."""
         return _handle.embedding_functions(self._inner)
 
     def stats(self) -> Dict[str, Any]:
@@ -307,6 +307,10 @@ class LanceTable(Table):
     def to_arrow(self) -> "pyarrow.Table":
         """All rows as a `pa.Table`, in insertion order."""
         return self._inner.to_table()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The rows as an Arrow stream, read as they are asked for: what DuckDB, Polars and pyarrow take a table by."""
+        return self._inner.scan().__arrow_c_stream__(requested_schema)
 
     def to_polars(self, batch_size: Optional[int] = None) -> "pl.LazyFrame":
         """The table as a Polars LazyFrame, read when collected; `batch_size` bounds the rows read at a time."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import pathlib
+import warnings
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, List, Optional, Union
 from urllib.parse import urlparse
@@ -122,6 +123,28 @@ def _(value: list) -> str:
 @value_to_sql.register(dict)
 def _(value: dict) -> str:
     return "named_struct(" + ", ".join(f"{value_to_sql(str(k))}, {value_to_sql(v)}" for k, v in value.items()) + ")"
+
+
+# --- errors -------------------------------------------------------------------------------------------------
+
+
+def add_note(base_exception: BaseException, note: str) -> None:
+    """Adds a note, shown below the message; into the message itself before Python 3.11."""
+    if hasattr(base_exception, "add_note"):
+        base_exception.add_note(note)
+    elif base_exception.args and isinstance(base_exception.args[0], str):
+        base_exception.args = (f"{base_exception.args[0]}\n{note}", *base_exception.args[1:])
+
+
+def deprecated(func):
+    """Decorator: a call warns that the function is deprecated."""
+
+    @functools.wraps(func)
+    def call(*args, **kwargs):
+        warnings.warn(f"Function {func.__name__} is deprecated and will be removed in a future version", DeprecationWarning, stacklevel=2)
+        return func(*args, **kwargs)
+
+    return call
 
 
 # --- tables -------------------------------------------------------------------------------------------------

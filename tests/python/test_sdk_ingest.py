@@ -4,6 +4,7 @@ import datetime as dt
 import math
 import random
 
+import glaive
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -303,3 +304,55 @@ def test_metadata_must_be_text():
         new_table([{"a": 1}], pa.schema([("a", pa.int64())], metadata={b"k": b"\xff"}))
     with pytest.raises(ValueError, match="utf8"):
         new_table([{"a": 1}], pa.schema([pa.field("a", pa.int64(), metadata={b"\xfe": b"x"})]))
+
+
+# --- vectors in lists of any length -------------------------------------------------------------------------
+
+
+def list_table(db, **columns):
+    return db.create_table("lists", schema=pa.schema([pa.field(name, pa.list_(kind)) for name, kind in columns.items()]))
+
+
+def reader_of(*batches):
+    batches = [pa.record_batch({name: pa.array(v, pa.list_(pa.float32())) for name, v in b.items()}) for b in batches]
+    return pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+
+
+def test_a_list_column_named_vector_goes_by_its_usual_length():
+    db = glaive.connect("memory://")
+    table = list_table(db, vector=pa.float32())
+    table.add([{"vector": [1.0, 2.0]}, {"vector": [3.0]}, {"vector": [4.0, 5.0]}, {"vector": [NAN, 1.0]}], on_bad_vectors="drop")
+    assert table.schema.field("vector").type == pa.list_(pa.float32())
+    assert table.to_arrow()["vector"].to_pylist() == [[1, 2], [4, 5]]
+    table.add([{"vector": [6.0, 7.0]}, {"vector": [8.0]}, {"vector": [9.0, 9.0]}], on_bad_vectors="fill", fill_value=0.5)
+    assert table.to_arrow()["vector"].to_pylist()[2:] == [[6, 7], [8, 0.5], [9, 9]]
+    other = list_table(glaive.connect("memory://"), history=pa.float32())
+    other.add([{"history": [1.0, 2.0]}, {"history": [3.0]}], on_bad_vectors="drop")
+    assert other.to_arrow()["history"].to_pylist() == [[1, 2], [3]]
+
+
+def test_the_length_is_that_of_the_first_vectors_that_stay():
+    table = list_table(glaive.connect("memory://"), vector=pa.float32())
+    batches = {"vector": [[NAN] * 3, [NAN] * 3]}, {"vector": [[1, 2], [3, 4], [5]]}, {"vector": [[6], [7], [8, 9]]}
+    table.add(reader_of(*batches), on_bad_vectors="drop")
+    assert table.to_arrow()["vector"].to_pylist() == [[1, 2], [3, 4], [8, 9]]
+    table = list_table(glaive.connect("memory://"), vector=pa.float32())
+    table.add(reader_of({"vector": [[], []]}, {"vector": [[1, 2], []]}), on_bad_vectors="drop")
+    assert table.to_arrow()["vector"].to_pylist() == [[], [], [1, 2]]
+
+
+def test_vectors_of_fixed_length_for_a_list_column():
+    for policy, expected in (("drop", [[1.0] * 16]), ("fill", [[2.0] * 16, [1.0] * 16]), ("null", [None, [1.0] * 16])):
+        table = list_table(glaive.connect("memory://"), feature=pa.float32())
+        data = pa.table({"feature": pa.array([[NAN] * 16, [1.0] * 16], pa.list_(pa.float32(), 16))})
+        table.add(data, on_bad_vectors=policy, fill_value=2.0)
+        assert table.to_arrow()["feature"].to_pylist() == expected
+
+
+def test_rows_that_say_none_for_each_vector_have_no_bad_ones():
+    schema = pa.schema([pa.field("vector", pa.list_(pa.float32(), 2))])
+    table = glaive.connect("memory://").create_table("t", schema=schema)
+    table.add([{"vector": None}, {"vector": None}], on_bad_vectors="drop")
+    assert table.to_arrow()["vector"].to_pylist() == [None, None]
+    table.add([{"vector": None}, {"vector": [1.0, 2.0]}], on_bad_vectors="drop")
+    assert table.to_arrow()["vector"].to_pylist() == [None, None, [1, 2]]

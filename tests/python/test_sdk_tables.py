@@ -214,6 +214,7 @@ def test_progress(db):
     seen = []
     t = db.create_table("t", numbered(10))
     t.add(numbered(5), progress=seen.append)
+    assert seen[-1]["output_bytes"] == 5 * numbered(5).nbytes // 5
     assert seen[-1]["done"] is True and seen[-1]["output_rows"] == 5 and seen[-1]["total_rows"] == 5
     assert [s["output_rows"] for s in seen] == sorted(s["output_rows"] for s in seen)
 
