@@ -216,9 +216,11 @@ class _Readable:
         *,
         with_row_id: bool = False,
         with_row_address: bool = False,
+        nested: bool = False,
     ) -> pa.Table:
         """Rows by position among the live rows, in the order asked for, repeats included. A list of
-        ints, a numpy array or a ``pa.Array`` of integers. InvalidInputError when out of range."""
+        ints, a numpy array or a ``pa.Array`` of integers. InvalidInputError when out of range.
+        ``nested``: names with dots cut structs down to these members instead of giving columns of their own."""
     def take_row_ids(
         self,
         row_ids: Sequence[int],
@@ -226,6 +228,7 @@ class _Readable:
         *,
         with_row_id: bool = False,
         with_row_address: bool = False,
+        nested: bool = False,
     ) -> pa.Table:
         """Rows by ``_rowid``, in the order asked for; ids that no longer exist are left out."""
     def head(self, n: int, columns: _Columns = None) -> pa.Table: ...
@@ -446,6 +449,7 @@ class Dataset(_Readable):
         *,
         with_row_id: bool = False,
         with_row_address: bool = False,
+        nested: bool = False,
     ) -> pa.Table:
         """Rows by position among the live rows of one fragment."""
     def read_data_file(self, path: str, offset: int, length: int) -> bytes:

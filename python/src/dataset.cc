@@ -274,7 +274,7 @@ int FindFragment(const Dataset& dataset, int64_t id) {
 
 nb::object TakeFragmentOffsets(PyDataset& self, int64_t fragment_id, nb::object offsets,
                                nb::object columns, bool with_row_id,
-                               bool with_row_address) {
+                               bool with_row_address, bool nested) {
   auto wanted = ImportOffsets(offsets, "offsets");
   const Columns parsed = ParseColumns(columns);
   Call call;
@@ -296,8 +296,8 @@ nb::object TakeFragmentOffsets(PyDataset& self, int64_t fragment_id, nb::object 
       }
       offset += before;
     }
-    GLAIVE_ASSIGN_OR_RETURN(
-        auto selection, MakeSelection(dataset, parsed, with_row_id, with_row_address));
+    GLAIVE_ASSIGN_OR_RETURN(auto selection, MakeSelection(dataset, parsed, with_row_id,
+                                                          with_row_address, nested));
     return exec::TakeOffsets(dataset, wanted, selection);
   }));
 }
@@ -415,7 +415,7 @@ void BindDataset(nb::module_& m) {
           "fragment_id"_a)
       .def("take_fragment_offsets", &TakeFragmentOffsets, "fragment_id"_a, "offsets"_a,
            "columns"_a = none, nb::kw_only(), "with_row_id"_a = false,
-           "with_row_address"_a = false)
+           "with_row_address"_a = false, "nested"_a = false)
       .def("read_data_file", &ReadDataFile, "path"_a, "offset"_a, "length"_a)
       .def("uses_v2_manifest_paths", [](PyDataset& self) {
         Call call;

@@ -99,27 +99,27 @@ struct ReadableMethods {
   }
 
   static nb::object TakeOffsets(Self& self, nb::object offsets, nb::object columns,
-                                bool with_row_id, bool with_row_address) {
+                                bool with_row_id, bool with_row_address, bool nested) {
     const auto wanted = ImportOffsets(offsets, "offsets");
     const Columns parsed = ParseColumns(columns);
     Call call;
     return ToPyArrow(call.Run([&]() -> Result<std::shared_ptr<arrow::Table>> {
       GLAIVE_ASSIGN_OR_RETURN(auto dataset, Snapshot(self));
-      GLAIVE_ASSIGN_OR_RETURN(
-          auto selection, MakeSelection(*dataset, parsed, with_row_id, with_row_address));
+      GLAIVE_ASSIGN_OR_RETURN(auto selection, MakeSelection(*dataset, parsed, with_row_id,
+                                                            with_row_address, nested));
       return exec::TakeOffsets(*dataset, wanted, selection);
     }));
   }
 
   static nb::object TakeRowIds(Self& self, nb::object row_ids, nb::object columns,
-                               bool with_row_id, bool with_row_address) {
+                               bool with_row_id, bool with_row_address, bool nested) {
     const auto wanted = ImportRowIds(row_ids, "row_ids");
     const Columns parsed = ParseColumns(columns);
     Call call;
     return ToPyArrow(call.Run([&]() -> Result<std::shared_ptr<arrow::Table>> {
       GLAIVE_ASSIGN_OR_RETURN(auto dataset, Snapshot(self));
-      GLAIVE_ASSIGN_OR_RETURN(
-          auto selection, MakeSelection(*dataset, parsed, with_row_id, with_row_address));
+      GLAIVE_ASSIGN_OR_RETURN(auto selection, MakeSelection(*dataset, parsed, with_row_id,
+                                                            with_row_address, nested));
       return exec::TakeRowIds(*dataset, wanted, selection);
     }));
   }
@@ -251,9 +251,9 @@ struct ReadableMethods {
           "cancel"_a = none);
     c.def("infer_vector_column", &InferVectorColumn, "dimension"_a = none);
     c.def("take_offsets", &TakeOffsets, "offsets"_a, "columns"_a = none, nb::kw_only(),
-          "with_row_id"_a = false, "with_row_address"_a = false);
+          "with_row_id"_a = false, "with_row_address"_a = false, "nested"_a = false);
     c.def("take_row_ids", &TakeRowIds, "row_ids"_a, "columns"_a = none, nb::kw_only(),
-          "with_row_id"_a = false, "with_row_address"_a = false);
+          "with_row_id"_a = false, "with_row_address"_a = false, "nested"_a = false);
     c.def("output_schema", &OutputSchema, "columns"_a = none, nb::kw_only(),
           "with_row_id"_a = false, "with_row_address"_a = false);
     c.def("explain_scan", &ExplainScan, "columns"_a = none, "filter"_a = none,

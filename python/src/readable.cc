@@ -42,10 +42,15 @@ Columns ParseColumns(nb::handle columns) {
 
 Result<exec::Selection> MakeSelection(const table::Dataset& dataset,
                                       const Columns& columns, bool with_row_id,
-                                      bool with_row_address) {
+                                      bool with_row_address, bool nested) {
   exec::Selection selection;
   if (columns.named_expressions) {
     selection.columns = columns.expressions;
+  } else if (!columns.all && nested) {
+    selection.nested = true;
+    selection.columns.emplace();
+    for (const std::string& name : columns.names)
+      selection.columns->emplace_back(name, name);
   } else if (!columns.all) {
     GLAIVE_ASSIGN_OR_RETURN(selection,
                             db::SelectColumns(dataset.schema(), columns.names));

@@ -49,7 +49,7 @@ struct Columns {
 Columns ParseColumns(nb::handle columns);
 Result<exec::Selection> MakeSelection(const table::Dataset& dataset,
                                       const Columns& columns, bool with_row_id,
-                                      bool with_row_address);
+                                      bool with_row_address, bool nested = false);
 
 struct ScanArguments {
   Columns columns;

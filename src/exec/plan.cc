@@ -31,7 +31,7 @@ std::string KeyOf(const Selection& select, SearchColumns search) {
   key.push_back(static_cast<char>('0' + static_cast<int>(search)));
   key.push_back(select.with_row_id ? 'i' : '-');
   key.push_back(select.with_row_address ? 'a' : '-');
-  key.push_back(select.columns ? 's' : '*');
+  key.push_back(select.columns ? (select.nested ? 'n' : 's') : '*');
   if (select.columns) {
     for (const auto& [name, expression] : *select.columns) {
       key += name;
@@ -64,7 +64,9 @@ class OutputPlanner {
           plan_->columns.begin(), plan_->columns.end(),
           [&](const OutputPlan::Column& column) { return column.meta == meta; });
     };
-    if (select.columns) {
+    if (select.columns && select.nested) {
+      GLAIVE_RETURN_NOT_OK(AddNested(*select.columns));
+    } else if (select.columns) {
       for (const auto& [name, expression] : *select.columns) {
         GLAIVE_RETURN_NOT_OK(AddSelected(name, expression));
       }
@@ -108,13 +110,18 @@ class OutputPlanner {
     } else if (auto type = file::ReadType(field); type != field.type) {
       shown = shown->WithType(std::move(type));
     }
+    AddRead(field.name, std::move(shown));
+    const std::vector<std::string> path = {field.name};
+    AddPath(file::FormatFieldPath(path));
+  }
+
+  // A column as it is read, all of it or some members.
+  void AddRead(const std::string& column_name, std::shared_ptr<arrow::Field> shown) {
     fields_.push_back(std::move(shown));
     OutputPlan::Column column;
     column.read_index = 0;  // the place is known when all columns are
     plan_->columns.push_back(std::move(column));
-    whole_.push_back(field.name);
-    const std::vector<std::string> path = {field.name};
-    AddPath(file::FormatFieldPath(path));
+    whole_.push_back(column_name);
   }
 
   void AddPath(const std::string& path) {
@@ -130,7 +137,8 @@ class OutputPlanner {
     // A path comes first: `a-b` in a list of names is a column, not a difference.
     std::vector<std::string> path;
     if (auto parsed = file::ParseFieldPath(text); parsed.ok()) path = *parsed;
-    const file::Field* field = FindExact(path);
+    bool nullable = true;
+    const file::Field* field = FindExact(path, &nullable);
     if (field == nullptr) {
       path = {text};
       field = dataset_.schema().FindTopLevel(text);
@@ -159,7 +167,8 @@ class OutputPlanner {
                             expr::ScalarExpr::Make(sql, dataset_.schema(), extra_));
     for (const std::string& column : expression->columns()) AddPath(column);
     plan_->needs.Add(expression->extra_columns());
-    fields_.push_back(arrow::field(name, expression->type()));
+    fields_.push_back(
+        arrow::field(name, expression->type(), nullable || field == nullptr));
     OutputPlan::Column column;
     column.expression = std::move(expression);
     plan_->columns.push_back(std::move(column));
@@ -167,9 +176,55 @@ class OutputPlanner {
     return Status::OK();
   }
 
-  const file::Field* FindExact(const std::vector<std::string>& path) const {
+  // Ids of the fields that end a branch of `field`.
+  static void CollectEnds(const file::Field& field, std::vector<int32_t>* ids) {
+    if (field.children.empty()) ids->push_back(field.id);
+    for (const file::Field& child : field.children) CollectEnds(child, ids);
+  }
+
+  // Columns cut down to the members asked for, which stay in the order of the schema.
+  Status AddNested(const std::vector<std::pair<std::string, std::string>>& columns) {
+    std::vector<std::string> paths;
+    std::vector<std::string> order;  // top-level columns and meta columns, each once
+    const auto is_extra = [&](const std::string& text) {
+      return std::any_of(extra_.begin(), extra_.end(),
+                         [&](const auto& column) { return column.first == text; });
+    };
+    for (const auto& [name, text] : columns) {
+      std::string top = text;
+      if (!is_extra(text)) {
+        GLAIVE_ASSIGN_OR_RETURN(const file::Schema one,
+                                dataset_.schema().Project({&text, 1}));
+        top = one.fields()[0].name;
+        paths.push_back(text);
+      }
+      if (std::find(order.begin(), order.end(), top) == order.end()) order.push_back(top);
+    }
+    GLAIVE_ASSIGN_OR_RETURN(const file::Schema chosen, dataset_.schema().Project(paths));
+    std::vector<int32_t> ids;
+    for (const file::Field& field : chosen.fields()) CollectEnds(field, &ids);
+    nested_read_ = dataset_.schema().ProjectByIds(ids);
+    for (const std::string& name : order) {
+      const file::Field* field = nested_read_->FindTopLevel(name);
+      if (field == nullptr) {
+        AddMeta(name, name);
+      } else if (*field->type == *dataset_.schema().FindTopLevel(name)->type) {
+        AddWhole(name, *field);
+      } else {
+        const auto read =
+            arrow::schema({field->ToArrow()->WithType(file::ReadType(*field))});
+        AddRead(name, file::JsonToUser(read)->field(0));
+      }
+    }
+    return Status::OK();
+  }
+
+  // `nullable`: the field or a struct above it can be null.
+  const file::Field* FindExact(const std::vector<std::string>& path,
+                               bool* nullable) const {
     if (path.empty()) return nullptr;
     const file::Field* field = dataset_.schema().FindTopLevel(path[0]);
+    *nullable = field != nullptr && field->nullable;
     for (size_t i = 1; i < path.size() && field != nullptr; ++i) {
       if (field->type->id() != arrow::Type::STRUCT) return nullptr;
       const file::Field* child = nullptr;
@@ -177,13 +232,19 @@ class OutputPlanner {
         if (candidate.name == path[i]) child = &candidate;
       }
       field = child;
+      *nullable |= field != nullptr && field->nullable;
     }
     return field;
   }
 
   Result<std::shared_ptr<const OutputPlan>> Finish() {
     // A whole column also serves the expressions that need a member of it.
-    GLAIVE_ASSIGN_OR_RETURN(file::Schema read, dataset_.schema().Project(paths_));
+    file::Schema read;
+    if (nested_read_) {
+      read = std::move(*nested_read_);
+    } else {
+      GLAIVE_ASSIGN_OR_RETURN(read, dataset_.schema().Project(paths_));
+    }
     read = read.WithBlobDescriptors();
     const auto arrow_read = read.ToArrow();
     size_t next_whole = 0;
@@ -209,6 +270,7 @@ class OutputPlanner {
   std::vector<std::shared_ptr<arrow::Field>> fields_;
   std::vector<std::string> whole_;  // names of the columns with a read_index, in order
   std::vector<std::string> paths_;
+  std::optional<file::Schema> nested_read_;  // instead of `paths_`
 };
 
 Result<std::shared_ptr<const FilterPlan>> MakeFilterPlan(const table::Dataset& dataset,

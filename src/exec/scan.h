@@ -31,6 +31,10 @@ struct Selection {
   // Output name and SQL expression, in order. A plain column path is the common case.
   // Unset: all columns.
   std::optional<std::vector<std::pair<std::string, std::string>>> columns;
+  // The paths in `columns` keep their places: "a.b" gives a struct `a` of which only `b`
+  // is left, once for all members of `a`, instead of a column of its own. Names must be
+  // those of fields or of meta columns; lists are entered by the names of their items.
+  bool nested = false;
   bool with_row_id = false;
   bool with_row_address = false;
 };

@@ -57,6 +57,34 @@ lance.write_dataset(reader, uri, schema=data.schema, data_storage_version=versio
 TAKE = "return lance.dataset(uri).take(rows)"
 
 
+TAKE_SOME = "return lance.dataset(uri).take(rows, columns=columns)"
+SCAN_SOME = "return lance.dataset(uri).to_table(columns=columns)"
+
+
+def members(prefix, t):
+    """Paths of everything that is reached through structs alone."""
+    if not pa.types.is_struct(t):
+        return []
+    below = [(f"{prefix}.{f.name}", f.type) for f in t]
+    return [path for path, _ in below] + [path for name, kind in below for path in members(name, kind)]
+
+
+def check_member(rng, sides, uris, schema, picks):
+    """Some members of structs, and columns: what the real package reads from its own file, all of us read."""
+    paths = [path for f in schema for path in members(f.name, f.type)]
+    if not paths:
+        return
+    columns = rng.sample(paths, min(len(paths), rng.randint(1, 3))) + rng.sample(schema.names, rng.randint(0, 1))
+    for code, args in (TAKE_SOME, {"rows": picks}), (SCAN_SOME, {}):
+        expected, refused = attempt(sides["theirs"], code, uri=uris["theirs"], columns=columns, **args)
+        if refused is not None:
+            continue
+        for writer, uri in uris.items():
+            for name, side in sides.items():
+                found = side.run(code, uri=uri, columns=columns, **args)
+                assert_same(found, expected, f"{writer} wrote, {name} read {columns}")
+
+
 def random_table(rng, columns, rows):
     schema, values = [], []
     for number, (kind, nulls, inner) in enumerate(columns):
@@ -112,5 +140,6 @@ def test_random_schemas(sides, ours, theirs, columns, rows, chunks, per_file, ve
         if rows:
             picks = [rng.randrange(rows) for _ in range(5)]
             reads.check(expected.take(pa.array(picks)), f"took {picks}", TAKE, rows=picks)
+            check_member(rng, sides, uris, expected.schema, picks)
     finally:
         shutil.rmtree(folder)

@@ -105,6 +105,27 @@ def test_streams_that_have_the_schema_already_are_not_cast(uri):
     assert made.to_table().to_pylist() == [{"c": None}]
 
 
+def test_take_keeps_members_in_their_structs(uri):
+    inner = pa.struct([("x", pa.list_(pa.int8())), ("y", pa.string())])
+    items = pa.list_(pa.struct([("p", pa.int8()), ("q", pa.string())]))
+    values = [{"a": 1, "b": {"x": [1], "y": None}}, None, {"a": 2, "b": None}]
+    table = pa.table({"c": pa.array(values, pa.struct([("a", pa.int8()), ("b", inner)])), "l": pa.array([[{"p": 1, "q": "s"}], None, []], items)})
+    ds = lance.write_dataset(table, uri)
+    rows = [2, 0, 1]
+    for take in ds.take, ds._take_rows, ds.get_fragments()[0].take:
+        # Members stand in the order of the schema, columns in the order asked for.
+        assert take(rows, columns=["l.item.p", "c.b.x", "c.a"]).to_pylist() == [
+            {"l": [], "c": {"a": 2, "b": None}},
+            {"l": [{"p": 1}], "c": {"a": 1, "b": {"x": [1]}}},
+            {"l": None, "c": None},
+        ]
+        assert take(rows, columns={"n": "c.a"}).to_pylist() == [{"n": 2}, {"n": 1}, {"n": None}]
+        with pytest.raises(ValueError, match="c.zz"):
+            take(rows, columns=["c.zz"])
+    # A scan flattens them.
+    assert ds.to_table(columns=["c.a"]).to_pylist() == [{"c.a": 1}, {"c.a": None}, {"c.a": 2}]
+
+
 class _OnlyStream:
     def __init__(self, table):
         self._table = table

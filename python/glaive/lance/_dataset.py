@@ -840,13 +840,16 @@ class LanceDataset(pa.dataset.Dataset):
         return self.scanner(filter=filter, **kwargs).count_rows()
 
     def take(self, indices, columns: Optional[Union[List[str], Dict[str, str]]] = None) -> pa.Table:
-        """Rows by position, in the order asked for, repeats included."""
-        return self._ds.take_offsets(indices, columns)
+        """Rows by position, in the order asked for, repeats included.
+
+        A name with dots cuts a struct down to this member; a dict gives columns of their own.
+        """
+        return self._ds.take_offsets(indices, columns, nested=True)
 
     def _take_rows(self, row_ids, columns=None, *, ignore_deletions: bool = False, **kwargs) -> pa.Table:
         """Rows by row id, in the order asked for."""
         refuse_arguments("_take_rows", {"ignore_deletions": ignore_deletions, **kwargs})
-        return self._ds.take_row_ids(row_ids, columns)
+        return self._ds.take_row_ids(row_ids, columns, nested=True)
 
     def head(self, num_rows: int, **kwargs) -> pa.Table:
         return self.scanner(limit=num_rows, **kwargs).to_table()

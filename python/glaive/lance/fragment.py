@@ -272,7 +272,7 @@ class LanceFragment(pa.dataset.Fragment):
 
     def take(self, indices, columns=None) -> pa.Table:
         """Rows by their position among the fragment's live rows, in the order asked for."""
-        return self._dataset._ds.take_fragment_offsets(self.fragment_id, indices, columns)
+        return self._dataset._ds.take_fragment_offsets(self.fragment_id, indices, columns, nested=True)
 
     def head(self, num_rows: int) -> pa.Table:
         return self.to_table(limit=num_rows)
