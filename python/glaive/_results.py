@@ -16,3 +16,11 @@ class DeleteResult:
 
     num_deleted_rows: int
     version: int
+
+
+@dataclass(frozen=True)
+class UpdateResult:
+    """`rows_updated`, and the table's `version` afterwards."""
+
+    rows_updated: int
+    version: int

@@ -8,6 +8,7 @@
 
 #include "arrow_interop.h"
 #include "bindings.h"
+#include "changes.h"
 #include "format/table.pb.h"
 #include "readable-inl.h"
 
@@ -99,6 +100,7 @@ void BindTable(nb::module_& m) {
         return std::make_unique<PyDataset>(Snapshot(self), self.uri());
       });
   ReadableMethods<db::Table, &SnapshotOf>::Bind(c);
+  BindTableChanges(c);
 }
 
 }  // namespace glaive::python

@@ -18,6 +18,10 @@
 #include "base/status.h"
 #include "table/dataset.h"
 
+namespace glaive::exec {
+struct UpdateOptions;  // exec/update.h
+}  // namespace glaive::exec
+
 namespace glaive::db {
 
 // A version number or the name of a tag.
@@ -41,6 +45,11 @@ struct AddOptions {
 
 struct DeleteOutcome {
   int64_t num_deleted_rows = 0;
+  int64_t version = 0;
+};
+
+struct UpdateOutcome {
+  int64_t num_updated_rows = 0;
   int64_t version = 0;
 };
 
@@ -74,6 +83,7 @@ class Table {
                       const AddOptions& options);
   Result<DeleteOutcome> Delete(const std::string& predicate,
                                CancelToken* cancel = nullptr);
+  Result<UpdateOutcome> Update(const exec::UpdateOptions& options);
 
   Status Checkout(const VersionRef& ref);
   Status CheckoutLatest();
