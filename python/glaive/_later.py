@@ -1,17 +1,17 @@
 """Methods of the LanceDB API that later releases bring; they raise NotImplementedError for now."""
 
 TABLE = (
-    "add_columns alter_columns blob_columns create_index_async drop_columns drop_index fetch_blob_files fetch_blob_ranges "
-    "fetch_blobs function_errors index_stats list_indices optimize refresh_column refresh_column_async tokenize "
-    "update_field_metadata wait_for_index"
+    "blob_columns create_index_async drop_index fetch_blob_files fetch_blob_ranges "
+    "fetch_blobs function_errors index_stats list_indices optimize refresh_column refresh_column_async tokenize update "
+    "wait_for_index"
 ).split()
 TABLE_LSM = (
     "checkpoint_lsm close_lsm_writers compact_lsm flush_lsm get_lsm_stats get_lsm_write_spec prewarm_data prewarm_index "
-    "set_lsm_write_spec set_unenforced_primary_key unset_lsm_write_spec"
+    "set_lsm_write_spec unset_lsm_write_spec"
 ).split()
 TABLE_SYNC = (
-    "cleanup_old_versions compact_files create_fts_index create_index create_scalar_index infer_tokenizer_configs merge "
-    "merge_insert migrate_v2_manifest_paths replace_field_metadata"
+    "cleanup_old_versions compact_files create_fts_index create_index create_scalar_index infer_tokenizer_configs "
+    "merge_insert migrate_v2_manifest_paths"
 ).split()
 
 DATABASE = (

@@ -97,7 +97,6 @@ MODULES: Dict[str, str] = {
     "lance.torch.distance": "cosine_distance dot_distance l2_distance pairwise_cosine pairwise_l2",
     "lance.torch.kmeans": "KMeans",
     "lance.tracing": "capture_trace_events trace_to_chrome",
-    "lance.udf": "BatchUDF BatchUDFCheckpoint batch_udf normalize_transform",
     "lance.util": "HNSW KMeans validate_vector_index",
 }
 

@@ -19,8 +19,28 @@ class DeleteResult:
 
 
 @dataclass(frozen=True)
-class UpdateResult:
-    """`rows_updated`, and the table's `version` afterwards."""
+class AddColumnsResult:
+    """`version`: the table's version after the columns were added."""
 
-    rows_updated: int
+    version: int
+
+
+@dataclass(frozen=True)
+class AlterColumnsResult:
+    """`version`: the table's version after the columns were altered."""
+
+    version: int
+
+
+@dataclass(frozen=True)
+class DropColumnsResult:
+    """`version`: the table's version after the columns were dropped."""
+
+    version: int
+
+
+@dataclass(frozen=True)
+class UpdateFieldMetadataResult:
+    """`version`: the table's version after the metadata were changed."""
+
     version: int

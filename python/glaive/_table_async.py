@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, Union
 
-from . import _changes, _handle, _later, _pool
+from . import _handle, _later, _pool
 from ._plan import Plan
 from ._query_common import check_blob_mode
-from ._results import AddResult, DeleteResult, UpdateResult
+from ._schema_changes import AsyncSchemaChanges
+from ._results import AddResult, DeleteResult
 from ._unsupported import not_built, refuse
 from .exceptions import InvalidInputError, InvalidTypeError
 from .query import AsyncQuery, AsyncTakeQuery, AsyncVectorQuery
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 
 @not_built(*_later.TABLE, *_later.TABLE_LSM, "create_index", "migrate_manifest_paths_v2", asynchronous=True)
-@not_built("merge_insert", "replace_field_metadata")
-class AsyncTable:
+@not_built("merge_insert")
+class AsyncTable(AsyncSchemaChanges):
     """A table for async code. Get one from `AsyncConnection.create_table` or `open_table`.
 
     Methods are coroutines unless noted; each engine call runs on a thread of a pool of its own. See `LanceTable` for what they do.
@@ -226,16 +227,6 @@ class AsyncTable:
     async def delete(self, where: str) -> DeleteResult:
         """See `LanceTable.delete`."""
         return await _pool.run(_handle.delete, self._inner, where)
-
-    async def update(
-        self,
-        updates: Optional[Dict[str, Any]] = None,
-        *,
-        where: Optional[str] = None,
-        updates_sql: Optional[Dict[str, str]] = None,
-    ) -> UpdateResult:
-        """See `LanceTable.update`; `updates` are its `values`."""
-        return await _pool.run(_changes.update, self._inner, where, updates, updates_sql)
 
     # --- versions ---
 

@@ -8,9 +8,9 @@
 
 #include "arrow_interop.h"
 #include "bindings.h"
-#include "changes.h"
 #include "format/table.pb.h"
 #include "readable-inl.h"
+#include "schema_changes.h"
 
 namespace glaive::python {
 namespace {
@@ -100,7 +100,7 @@ void BindTable(nb::module_& m) {
         return std::make_unique<PyDataset>(Snapshot(self), self.uri());
       });
   ReadableMethods<db::Table, &SnapshotOf>::Bind(c);
-  BindTableChanges(c);
+  BindTableSchemaChanges(c);
 }
 
 }  // namespace glaive::python

@@ -8,8 +8,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -18,9 +20,10 @@
 #include "base/status.h"
 #include "table/dataset.h"
 
-namespace glaive::exec {
-struct UpdateOptions;  // exec/update.h
-}  // namespace glaive::exec
+namespace glaive::table {
+struct ColumnAlteration;  // table/schema_change.h
+struct FieldMapUpdate;    // table/metadata_change.h
+}  // namespace glaive::table
 
 namespace glaive::db {
 
@@ -45,11 +48,6 @@ struct AddOptions {
 
 struct DeleteOutcome {
   int64_t num_deleted_rows = 0;
-  int64_t version = 0;
-};
-
-struct UpdateOutcome {
-  int64_t num_updated_rows = 0;
   int64_t version = 0;
 };
 
@@ -83,7 +81,21 @@ class Table {
                       const AddOptions& options);
   Result<DeleteOutcome> Delete(const std::string& predicate,
                                CancelToken* cancel = nullptr);
-  Result<UpdateOutcome> Update(const exec::UpdateOptions& options);
+
+  // Columns and metadata; each returns the new version. See exec/add_columns.h,
+  // exec/alter_columns.h and table/metadata_change.h.
+  Result<int64_t> AddColumns(
+      const std::vector<std::pair<std::string, std::string>>& expressions,
+      CancelToken* cancel = nullptr);
+  Result<int64_t> AddNullColumns(const arrow::Schema& columns);
+  Result<int64_t> MergeColumns(arrow::RecordBatchReader& data, const std::string& left_on,
+                               const std::string& right_on,
+                               CancelToken* cancel = nullptr);
+  Result<int64_t> AlterColumns(std::span<const table::ColumnAlteration> alterations,
+                               CancelToken* cancel = nullptr);
+  Result<int64_t> DropColumns(std::span<const std::string> paths);
+  Result<int64_t> UpdateFieldMetadata(std::span<const table::FieldMapUpdate> updates);
+  Result<int64_t> SetUnenforcedPrimaryKey(std::span<const std::string> columns);
 
   Status Checkout(const VersionRef& ref);
   Status CheckoutLatest();
@@ -92,6 +104,11 @@ class Table {
   Result<int64_t> Restore(const std::optional<VersionRef>& ref);
 
  private:
+  using DatasetChange =
+      std::function<Result<table::Dataset::Ptr>(table::Dataset::Ptr latest)>;
+  // Runs `change` on the latest version and shows its result.
+  Result<int64_t> Change(const DatasetChange& change);
+
   // Moves the handle to `dataset` unless it shows something newer or was pinned
   // meanwhile.
   void Advance(const table::Dataset::Ptr& dataset);

@@ -37,7 +37,8 @@ constexpr int64_t kReaderOverheadBytes = 1024;
 // How much of a field one data file holds.
 enum class Coverage : uint8_t { kNone, kSome, kAll };
 
-// The members of `field` that the file has, or nothing. Lists and maps are never split.
+// The members of `field` that the file has, or nothing. Structs may be split, in lists
+// too; maps never are.
 Result<std::optional<file::Field>> Restrict(const file::Field& field,
                                             const std::map<int32_t, int32_t>& columns,
                                             bool v2_0, Coverage* coverage) {
@@ -52,7 +53,9 @@ Result<std::optional<file::Field>> Restrict(const file::Field& field,
                                  : Coverage::kSome;
   if (*coverage == Coverage::kNone) return std::nullopt;
   if (*coverage == Coverage::kAll) return field;
-  if (field.logical_type != "struct" || field.is_packed_struct()) {
+  const arrow::Type::type kind = field.type->id();
+  const bool is_list = kind == arrow::Type::LIST || kind == arrow::Type::LARGE_LIST;
+  if ((field.logical_type != "struct" && !is_list) || field.is_packed_struct()) {
     return NotSupported("column '", field.name,
                         "' of which a data file holds only some of the members");
   }
@@ -71,7 +74,12 @@ Result<std::optional<file::Field>> Restrict(const file::Field& field,
     *coverage = Coverage::kNone;
     return std::nullopt;
   }
-  part.type = arrow::struct_(std::move(types));
+  if (is_list) {
+    part.type =
+        kind == arrow::Type::LIST ? arrow::list(types[0]) : arrow::large_list(types[0]);
+  } else {
+    part.type = arrow::struct_(std::move(types));
+  }
   return part;
 }
 
@@ -88,10 +96,73 @@ bool HasBlobs(const file::Field& field) {
          std::any_of(field.children.begin(), field.children.end(), HasBlobs);
 }
 
-// One struct out of arrays that each hold some of its members; all agree on where it is
+// The validity of `array` as the bitmap of an array of offset 0; null when no row is
 // null.
-Result<ArrayPtr> MergeStructs(const file::Field& field,
-                              const std::vector<ArrayPtr>& parts, int64_t rows) {
+Result<std::shared_ptr<arrow::Buffer>> ValidityOf(const arrow::Array& array) {
+  std::shared_ptr<arrow::Buffer> validity;
+  if (array.null_count() == 0) return validity;
+  arrow::TypedBufferBuilder<bool> bits;
+  GLAIVE_RETURN_NOT_OK(bits.Reserve(array.length()));
+  for (int64_t i = 0; i < array.length(); ++i) bits.UnsafeAppend(array.IsValid(i));
+  GLAIVE_RETURN_NOT_OK(bits.Finish(&validity));
+  return validity;
+}
+
+Result<ArrayPtr> MergeParts(const file::Field& field, const std::vector<ArrayPtr>& parts,
+                            int64_t rows);
+
+// One list out of lists whose items each hold some of the members.
+template <typename ListArray>
+Result<ArrayPtr> MergeLists(const file::Field& field,
+                            const std::vector<ArrayPtr>& parts) {
+  using Offset = typename ListArray::offset_type;
+  const auto& first = static_cast<const ListArray&>(*parts[0]);
+  const int64_t rows = first.length();
+  GLAIVE_ASSIGN_OR_RETURN(
+      std::shared_ptr<arrow::Buffer> buffer,
+      arrow::AllocateBuffer((rows + 1) * static_cast<int64_t>(sizeof(Offset))));
+  auto* offsets = reinterpret_cast<Offset*>(buffer->mutable_data());
+  for (int64_t i = 0; i <= rows; ++i) {
+    offsets[i] = static_cast<Offset>(first.value_offset(i) - first.value_offset(0));
+  }
+  std::vector<ArrayPtr> items;
+  for (const ArrayPtr& part : parts) {
+    const auto& list = static_cast<const ListArray&>(*part);
+    const Offset base = list.value_offset(0);
+    for (int64_t i = 0; i <= rows; ++i) {
+      if (list.value_offset(i) - base == offsets[i]) continue;
+      return Corruption(
+          "the data files of one fragment disagree on the lengths of the "
+          "lists of column '",
+          field.name, "'");
+    }
+    items.push_back(list.values()->Slice(base, offsets[rows]));
+  }
+  GLAIVE_ASSIGN_OR_RETURN(auto merged,
+                          MergeParts(field.children[0], items, offsets[rows]));
+  GLAIVE_ASSIGN_OR_RETURN(auto validity, ValidityOf(first));
+  return std::make_shared<ListArray>(field.type, rows, std::move(buffer),
+                                     std::move(merged), std::move(validity),
+                                     first.null_count());
+}
+
+// One array out of several that each hold some of the members; all agree on where a
+// parent is null.
+Result<ArrayPtr> MergeParts(const file::Field& field, const std::vector<ArrayPtr>& parts,
+                            int64_t rows) {
+  if (parts.size() == 1 && parts[0]->type()->Equals(*file::ReadType(field))) {
+    return parts[0];
+  }
+  if (field.type->id() == arrow::Type::LIST) {
+    return MergeLists<arrow::ListArray>(field, parts);
+  }
+  if (field.type->id() == arrow::Type::LARGE_LIST) {
+    return MergeLists<arrow::LargeListArray>(field, parts);
+  }
+  if (field.logical_type != "struct") {
+    return Corruption("several data files of one fragment hold column '", field.name,
+                      "'");
+  }
   arrow::ArrayVector children;
   for (const file::Field& child : field.children) {
     std::vector<ArrayPtr> holders;
@@ -106,29 +177,14 @@ Result<ArrayPtr> MergeStructs(const file::Field& field,
     ArrayPtr merged;
     if (holders.empty()) {
       GLAIVE_ASSIGN_OR_RETURN(merged, Nulls(child, rows));
-    } else if (holders.size() == 1 && holders[0]->type()->Equals(*child.type)) {
-      merged = holders[0];
-    } else if (child.logical_type == "struct") {
-      GLAIVE_ASSIGN_OR_RETURN(merged, MergeStructs(child, holders, rows));
     } else {
-      return Corruption("several data files of one fragment hold column '", child.name,
-                        "'");
+      GLAIVE_ASSIGN_OR_RETURN(merged, MergeParts(child, holders, rows));
     }
     children.push_back(std::move(merged));
   }
-  std::shared_ptr<arrow::Buffer> validity;
-  int64_t null_count = 0;
-  if (parts[0]->null_count() > 0) {
-    // An array of offset 0 with the same validity: null_bitmap() ignores the offset.
-    std::shared_ptr<arrow::Array> plain = parts[0];
-    null_count = plain->null_count();
-    arrow::TypedBufferBuilder<bool> bits;
-    GLAIVE_RETURN_NOT_OK(bits.Reserve(rows));
-    for (int64_t i = 0; i < rows; ++i) bits.UnsafeAppend(plain->IsValid(i));
-    GLAIVE_RETURN_NOT_OK(bits.Finish(&validity));
-  }
-  return std::make_shared<arrow::StructArray>(field.type, rows, std::move(children),
-                                              std::move(validity), null_count);
+  GLAIVE_ASSIGN_OR_RETURN(auto validity, ValidityOf(*parts[0]));
+  return std::make_shared<arrow::StructArray>(
+      field.type, rows, std::move(children), std::move(validity), parts[0]->null_count());
 }
 
 class FragmentReaderImpl final : public FragmentReader {
@@ -296,10 +352,9 @@ class FragmentReaderImpl final : public FragmentReader {
       one.columns = part.projection.columns;
       GLAIVE_ASSIGN_OR_RETURN(auto reader, File(part.file_index));
       GLAIVE_ASSIGN_OR_RETURN(
-          auto loaded,
-          reader->LoadBlobs(one, arrow::RecordBatch::Make(arrow::schema({fields[c]}),
-                                                          batch->num_rows(),
-                                                          {arrays[c]})));
+          auto loaded, reader->LoadBlobs(one, arrow::RecordBatch::Make(
+                                                  arrow::schema({fields[c]}),
+                                                  batch->num_rows(), {arrays[c]})));
       arrays[c] = loaded->column(0);
       fields[c] = loaded->schema()->field(0);
     }
@@ -412,7 +467,7 @@ class FragmentReaderImpl final : public FragmentReader {
         for (const auto& source : column.sources) {
           parts.push_back(batches[source.part]->column(source.column));
         }
-        GLAIVE_ASSIGN_OR_RETURN(array, MergeStructs(field, parts, rows));
+        GLAIVE_ASSIGN_OR_RETURN(array, MergeParts(field, parts, rows));
       }
       arrays.push_back(std::move(array));
     }

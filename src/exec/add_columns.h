@@ -1,0 +1,48 @@
+// New columns for all rows of a table: computed, null, given, or joined in.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <arrow/type_fwd.h>
+
+#include "base/status.h"
+#include "exec/column_files.h"
+#include "table/dataset.h"
+
+namespace glaive::exec {
+
+// All of these return the committed version. A failed call leaves the table as it was and
+// no files. A column that exists already is InvalidInput.
+
+// Name and SQL expression of each new column. Expressions see the columns of the table as
+// it is, not those added by the same call; they are computed for rows that are not
+// deleted. Runs again when a concurrent commit was faster.
+Result<table::Dataset::Ptr> AddColumns(
+    table::Dataset::Ptr dataset,
+    const std::vector<std::pair<std::string, std::string>>& expressions,
+    const ColumnChangeOptions& options = {});
+
+// Columns of nulls; writes no data. Members may be added to structs, where the file
+// version can tell a null struct from one of nulls (2.1 and later).
+Result<table::Dataset::Ptr> AddNullColumns(table::Dataset::Ptr dataset,
+                                           const arrow::Schema& columns);
+
+// The values of the rows in scan order: as many as the table has. RetryableConflict when
+// a concurrent commit was faster: the stream cannot be read again.
+Result<table::Dataset::Ptr> AddColumnsFromReader(table::Dataset::Ptr dataset,
+                                                 arrow::RecordBatchReader& data,
+                                                 const ColumnChangeOptions& options = {});
+
+// A left join: the columns of `data` except `right_on`, from the row whose `right_on`
+// equals `left_on` (the last one when several do; a null equals a null), otherwise null.
+// `left_on` may be _rowid or _rowaddr. `data` is held in memory.
+Result<table::Dataset::Ptr> MergeColumns(table::Dataset::Ptr dataset,
+                                         arrow::RecordBatchReader& data,
+                                         const std::string& left_on,
+                                         const std::string& right_on,
+                                         const ColumnChangeOptions& options = {});
+
+}  // namespace glaive::exec
