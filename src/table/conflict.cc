@@ -1,6 +1,7 @@
 #include "table/conflict.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 #include "format/file.pb.h"
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
+#include "table/deletion_vector.h"
 #include "table/key_filter.h"
 #include "table/transaction.h"
 
@@ -22,6 +24,13 @@ constexpr char kFragmentReuseIndex[] = "__lance_frag_reuse";
 
 bool Overlap(const std::set<uint64_t>& a, const std::set<uint64_t>& b) {
   return std::any_of(a.begin(), a.end(), [&b](uint64_t id) { return b.count(id) > 0; });
+}
+
+std::set<int32_t> IdsOf(
+    const google::protobuf::RepeatedPtrField<lance::file::Field>& schema) {
+  std::set<int32_t> ids;
+  for (const auto& field : schema) ids.insert(field.id());
+  return ids;
 }
 
 using Fragments = google::protobuf::RepeatedPtrField<lance::table::DataFragment>;
@@ -213,6 +222,13 @@ ConflictKind CheckUpdateConfig(const Transaction& ours, const Transaction& their
       return TouchesSchema(update) ? ConflictKind::kIncompatible : ConflictKind::kNone;
     case Op::kMerge:
       return TouchesSchema(update) ? ConflictKind::kRetryable : ConflictKind::kNone;
+    case Op::kProject: {
+      const std::set<int32_t> left = IdsOf(theirs.project().schema());
+      for (int64_t id : TouchedFields(update)) {
+        if (left.count(static_cast<int32_t>(id)) == 0) return ConflictKind::kIncompatible;
+      }
+      return ConflictKind::kNone;
+    }
     case Op::kUpdateConfig: {
       const auto& other = theirs.update_config();
       const bool clash =
@@ -227,60 +243,244 @@ ConflictKind CheckUpdateConfig(const Transaction& ours, const Transaction& their
   }
 }
 
+bool Covers(const lance::table::IndexMetadata& index, const std::set<uint64_t>& ids) {
+  const std::string& bytes = index.fragment_bitmap();
+  if (bytes.empty()) return true;  // it does not say
+  auto coverage = DeletionVector::ParseBitmap(
+      {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, int64_t{1} << 32);
+  if (!coverage.ok()) return true;
+  return std::any_of(ids.begin(), ids.end(), [&](uint64_t id) {
+    return (*coverage)->Contains(static_cast<uint32_t>(id));
+  });
+}
+
+bool IndexesOneOf(const lance::table::IndexMetadata& index,
+                  const std::set<int32_t>& fields) {
+  return std::any_of(index.fields().begin(), index.fields().end(),
+                     [&](int32_t id) { return fields.count(id) > 0; });
+}
+
+std::set<int32_t> ReplacedFields(const Transaction::DataReplacement& replacement) {
+  std::set<int32_t> ids;
+  for (const auto& group : replacement.replacements()) {
+    ids.insert(group.new_file().fields().begin(), group.new_file().fields().end());
+  }
+  return ids;
+}
+
+// Two values of an index made for the same fragments: one of them is old.
+bool AnyIndex(const Transaction::CreateIndex& create,
+              const std::function<bool(const lance::table::IndexMetadata&)>& matches) {
+  return std::any_of(create.new_indices().begin(), create.new_indices().end(), matches);
+}
+
+bool IndexSchemaChanged(
+    const Transaction::CreateIndex& create, const file::Schema* made_for,
+    const google::protobuf::RepeatedPtrField<lance::file::Field>& schema) {
+  return AnyIndex(create, [&](const auto& index) {
+    return !std::all_of(index.fields().begin(), index.fields().end(), [&](int32_t id) {
+      const file::Field* field = made_for == nullptr ? nullptr : made_for->FindById(id);
+      return field != nullptr &&
+             std::any_of(schema.begin(), schema.end(), [&](const auto& f) {
+               return f.id() == id && f.logical_type() == field->logical_type;
+             });
+    });
+  });
+}
+
 ConflictKind CheckCreateIndex(const Transaction& ours, const Transaction& theirs,
                               const ConflictContext& context) {
   const auto& create = ours.create_index();
+  auto retry_if = [](bool conflict) {
+    return conflict ? ConflictKind::kRetryable : ConflictKind::kNone;
+  };
   switch (theirs.operation_case()) {
     case Op::kOverwrite:
     case Op::kRestore:
     case Op::kUpdateMemWalState:
     case Op::OPERATION_NOT_SET:
       return ConflictKind::kIncompatible;
-    case Op::kRewrite:
-      // Whether the bitmaps meet the rewritten fragments is not looked at: run it again.
-      return ConflictKind::kRetryable;
-    case Op::kCreateIndex:
-      for (const auto& index : create.new_indices()) {
-        for (const auto& other : theirs.create_index().new_indices()) {
-          if (index.name() == other.name() || index.name() == kFragmentReuseIndex) {
-            return ConflictKind::kRetryable;
-          }
-        }
-      }
-      return ConflictKind::kNone;
-    case Op::kDataReplacement:
-      for (const auto& group : theirs.data_replacement().replacements()) {
-        for (int32_t field : group.new_file().fields()) {
-          for (const auto& index : create.new_indices()) {
-            if (std::count(index.fields().begin(), index.fields().end(), field) > 0) {
-              return ConflictKind::kRetryable;
-            }
-          }
-        }
-      }
-      return ConflictKind::kNone;
-    case Op::kMerge:
-    case Op::kProject: {
-      const auto& schema = theirs.operation_case() == Op::kMerge
-                               ? theirs.merge().schema()
-                               : theirs.project().schema();
-      for (const auto& index : create.new_indices()) {
-        for (int32_t id : index.fields()) {
-          const file::Field* field =
-              context.schema == nullptr ? nullptr : context.schema->FindById(id);
-          const bool kept =
-              field != nullptr &&
-              std::any_of(schema.begin(), schema.end(), [&](const auto& f) {
-                return f.id() == id && f.logical_type() == field->logical_type;
-              });
-          if (!kept) return ConflictKind::kRetryable;
-        }
-      }
-      return ConflictKind::kNone;
+    case Op::kRewrite: {
+      const std::set<uint64_t> rewritten = ModifiedFragments(theirs);
+      return retry_if(AnyIndex(create, [&](const auto& index) {
+        return index.name() == kFragmentReuseIndex || Covers(index, rewritten);
+      }));
     }
+    case Op::kCreateIndex:
+      return retry_if(AnyIndex(create, [&](const auto& index) {
+        auto same = [&](const auto& other) {
+          return index.name() == other.name() ||
+                 (index.has_uuid() && index.uuid().uuid() == other.uuid().uuid());
+        };
+        const auto& other = theirs.create_index();
+        return std::any_of(other.new_indices().begin(), other.new_indices().end(),
+                           same) ||
+               std::any_of(other.removed_indices().begin(), other.removed_indices().end(),
+                           same);
+      }));
+    case Op::kDataReplacement: {
+      const auto fields = ReplacedFields(theirs.data_replacement());
+      return retry_if(AnyIndex(
+          create, [&](const auto& index) { return IndexesOneOf(index, fields); }));
+    }
+    case Op::kUpdate: {
+      if (!RewritesColumns(theirs)) return ConflictKind::kNone;
+      const std::set<int32_t> fields(theirs.update().fields_modified().begin(),
+                                     theirs.update().fields_modified().end());
+      return retry_if(AnyIndex(
+          create, [&](const auto& index) { return IndexesOneOf(index, fields); }));
+    }
+    case Op::kMerge:
+      return retry_if(
+          IndexSchemaChanged(create, context.schema, theirs.merge().schema()));
+    case Op::kProject:
+      return retry_if(
+          IndexSchemaChanged(create, context.schema, theirs.project().schema()));
     default:
       return ConflictKind::kNone;
   }
+}
+
+ConflictKind CheckRewrite(const Transaction& ours, const Transaction& theirs) {
+  const std::set<uint64_t> rewritten = ModifiedFragments(ours);
+  switch (theirs.operation_case()) {
+    case Op::kOverwrite:
+    case Op::kRestore:
+    case Op::OPERATION_NOT_SET:
+      return ConflictKind::kIncompatible;
+    case Op::kMerge:
+      return ConflictKind::kRetryable;
+    case Op::kDelete:
+    case Op::kUpdate:
+    case Op::kRewrite:
+    case Op::kDataReplacement:
+      return Overlap(rewritten, ModifiedFragments(theirs)) ? ConflictKind::kRetryable
+                                                           : ConflictKind::kNone;
+    case Op::kCreateIndex:
+      return AnyIndex(theirs.create_index(),
+                      [&](const auto& index) {
+                        return index.name() == kFragmentReuseIndex ||
+                               Covers(index, rewritten);
+                      })
+                 ? ConflictKind::kRetryable
+                 : ConflictKind::kNone;
+    default:
+      return ConflictKind::kNone;
+  }
+}
+
+ConflictKind CheckMerge(const Transaction& theirs) {
+  switch (theirs.operation_case()) {
+    case Op::kOverwrite:
+    case Op::kRestore:
+    case Op::kProject:
+    case Op::kUpdateMemWalState:
+    case Op::OPERATION_NOT_SET:
+      return ConflictKind::kIncompatible;
+    case Op::kAppend:
+    case Op::kDelete:
+    case Op::kUpdate:
+    case Op::kRewrite:
+    case Op::kMerge:
+    case Op::kDataReplacement:
+      return ConflictKind::kRetryable;
+    case Op::kUpdateConfig:
+      return TouchesSchema(theirs.update_config()) ? ConflictKind::kRetryable
+                                                   : ConflictKind::kNone;
+    default:
+      return ConflictKind::kNone;
+  }
+}
+
+ConflictKind CheckProject(const Transaction& ours, const Transaction& theirs) {
+  switch (theirs.operation_case()) {
+    case Op::kOverwrite:
+    case Op::kRestore:
+    case Op::kUpdateMemWalState:
+    case Op::OPERATION_NOT_SET:
+      return ConflictKind::kIncompatible;
+    case Op::kProject:
+    case Op::kMerge:
+      return ConflictKind::kRetryable;
+    case Op::kAppend:
+    case Op::kUpdate:
+    case Op::kDataReplacement:
+      // A column that became non-null may have got nulls.
+      return ours.project().preserves_nullability() ? ConflictKind::kNone
+                                                    : ConflictKind::kRetryable;
+    case Op::kUpdateConfig:
+      // Ours holds the metadata of fields as it was. Upstream lets theirs be lost.
+      return TouchedFields(theirs.update_config()).empty() ? ConflictKind::kNone
+                                                           : ConflictKind::kRetryable;
+    default:
+      return ConflictKind::kNone;
+  }
+}
+
+ConflictKind CheckDataReplacement(const Transaction& ours, const Transaction& theirs) {
+  const std::set<uint64_t> fragments = ModifiedFragments(ours);
+  const std::set<int32_t> fields = ReplacedFields(ours.data_replacement());
+  switch (theirs.operation_case()) {
+    case Op::kOverwrite:
+    case Op::kRestore:
+    case Op::kUpdateMemWalState:
+    case Op::OPERATION_NOT_SET:
+      return ConflictKind::kIncompatible;
+    case Op::kMerge:
+      return ConflictKind::kRetryable;
+    case Op::kProject: {
+      if (!theirs.project().preserves_nullability()) return ConflictKind::kRetryable;
+      const std::set<int32_t> left = IdsOf(theirs.project().schema());
+      return std::includes(left.begin(), left.end(), fields.begin(), fields.end())
+                 ? ConflictKind::kNone
+                 : ConflictKind::kRetryable;
+    }
+    case Op::kRewrite:
+      return Overlap(fragments, ModifiedFragments(theirs)) ? ConflictKind::kRetryable
+                                                           : ConflictKind::kNone;
+    case Op::kDelete:
+    case Op::kUpdate: {
+      const auto& removed = theirs.has_update() ? theirs.update().removed_fragment_ids()
+                                                : theirs.delete_().deleted_fragment_ids();
+      const std::set<uint64_t> gone(removed.begin(), removed.end());
+      if (Overlap(fragments, gone)) return ConflictKind::kIncompatible;
+      return RewritesColumns(theirs) && Overlap(fragments, ModifiedFragments(theirs))
+                 ? ConflictKind::kRetryable
+                 : ConflictKind::kNone;
+    }
+    case Op::kDataReplacement:
+      return Overlap(fragments, ModifiedFragments(theirs)) &&
+                     Meet(fields, ReplacedFields(theirs.data_replacement()))
+                 ? ConflictKind::kRetryable
+                 : ConflictKind::kNone;
+    case Op::kCreateIndex:
+      return AnyIndex(theirs.create_index(),
+                      [&](const auto& index) { return IndexesOneOf(index, fields); })
+                 ? ConflictKind::kRetryable
+                 : ConflictKind::kNone;
+    default:
+      return ConflictKind::kNone;
+  }
+}
+
+ConflictKind CheckUpdateBases(const Transaction& ours, const Transaction& theirs) {
+  if (theirs.operation_case() == Op::OPERATION_NOT_SET)
+    return ConflictKind::kIncompatible;
+  for (const auto& a : ours.update_bases().new_bases()) {
+    for (const auto& b : theirs.update_bases().new_bases()) {
+      if ((a.id() != 0 && a.id() == b.id()) || a.path() == b.path() ||
+          (!a.name().empty() && a.name() == b.name())) {
+        return ConflictKind::kIncompatible;
+      }
+    }
+  }
+  return ConflictKind::kNone;
+}
+
+ConflictKind IncompatibleWith(const Transaction& theirs, std::set<Op> operations) {
+  operations.insert(Op::OPERATION_NOT_SET);
+  return operations.count(theirs.operation_case()) > 0 ? ConflictKind::kIncompatible
+                                                       : ConflictKind::kNone;
 }
 
 }  // namespace
@@ -299,17 +499,22 @@ ConflictKind CheckConflict(const Transaction& ours, const Transaction& theirs,
       return CheckUpdateConfig(ours, theirs);
     case Op::kCreateIndex:
       return CheckCreateIndex(ours, theirs, context);
+    case Op::kRewrite:
+      return CheckRewrite(ours, theirs);
+    case Op::kMerge:
+      return CheckMerge(theirs);
+    case Op::kProject:
+      return CheckProject(ours, theirs);
+    case Op::kDataReplacement:
+      return CheckDataReplacement(ours, theirs);
+    case Op::kUpdateBases:
+      return CheckUpdateBases(ours, theirs);
     case Op::kRestore:
-      return theirs.operation_case() == Op::kUpdateMemWalState ||
-                     theirs.operation_case() == Op::OPERATION_NOT_SET
-                 ? ConflictKind::kIncompatible
-                 : ConflictKind::kNone;
+      return IncompatibleWith(theirs, {Op::kUpdateMemWalState});
     case Op::kReserveFragments:
-      return theirs.operation_case() == Op::kOverwrite ||
-                     theirs.operation_case() == Op::kRestore ||
-                     theirs.operation_case() == Op::OPERATION_NOT_SET
-                 ? ConflictKind::kIncompatible
-                 : ConflictKind::kNone;
+      return IncompatibleWith(theirs, {Op::kOverwrite, Op::kRestore});
+    case Op::kClone:
+      return IncompatibleWith(theirs, {});
     default:
       // Nothing is known of its needs: whatever came between, run it again.
       return ConflictKind::kRetryable;

@@ -14,6 +14,7 @@
 #include "runtime/runtime.h"
 #include "table/commit.h"
 #include "table/deletion_vector.h"
+#include "table/field_ids.h"
 #include "table/fragment_open.h"
 #include "table/manifest.h"
 #include "table/names.h"
@@ -171,6 +172,8 @@ std::vector<std::string> Dataset::warnings() const {
 }
 bool Dataset::has_stable_row_ids() const { return impl_->snapshot->stable_row_ids(); }
 file::FileVersion Dataset::file_version() const { return impl_->snapshot->file_version; }
+
+Result<int32_t> Dataset::max_field_id() const { return MaxFieldId(*impl_->snapshot); }
 
 int Dataset::num_fragments() const { return impl_->snapshot->fragments->size(); }
 const lance::table::DataFragment& Dataset::fragment(int index) const {

@@ -138,6 +138,10 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   bool has_stable_row_ids() const;
   file::FileVersion file_version() const;
 
+  // The highest field id that the table ever gave, as far as it knows (dropped columns
+  // included); new columns get higher ones, or the commit is refused.
+  Result<int32_t> max_field_id() const;
+
   // Fragments in id order.
   int num_fragments() const;
   // An empty message when its bytes are corrupt; OpenFragment then says so.

@@ -271,6 +271,18 @@ bool DeletionVector::Intersects(std::span<const uint32_t> offsets) const {
                      [this](uint32_t offset) { return Contains(offset); });
 }
 
+std::shared_ptr<const DeletionVector> DeletionVector::Without(
+    std::span<const uint32_t> offsets) const {
+  std::shared_ptr<DeletionVector> vector(new DeletionVector());
+  vector->impl_->bitmap.reset(roaring_bitmap_copy(impl_->bitmap.get()));
+  for (uint32_t offset : offsets) {
+    roaring_bitmap_remove(vector->impl_->bitmap.get(), offset);
+  }
+  vector->impl_->size =
+      static_cast<int64_t>(roaring_bitmap_get_cardinality(vector->impl_->bitmap.get()));
+  return vector;
+}
+
 std::shared_ptr<const DeletionVector> DeletionVector::Union(
     std::span<const uint32_t> offsets) const {
   std::shared_ptr<DeletionVector> vector(new DeletionVector());

@@ -29,6 +29,7 @@ class DeletionVector {
   bool Contains(uint32_t offset) const;
   bool Intersects(std::span<const uint32_t> offsets) const;
   std::shared_ptr<const DeletionVector> Union(std::span<const uint32_t> offsets) const;
+  std::shared_ptr<const DeletionVector> Without(std::span<const uint32_t> offsets) const;
   // Number of deleted offsets in [start, end).
   int64_t CountInRange(int64_t start, int64_t end) const;
   // Clears bit i of `keep` (LSB first) for each deleted offset start + i, i < count.
