@@ -21,6 +21,7 @@ enum class NodeKind : uint8_t {
   kDate,       // DATE 'text'
   kTime,       // TIME 'text'
   kTimestamp,  // TIMESTAMP 'text'
+  kInterval,   // INTERVAL 'text'
   kArray,      // [children]
   kName,       // path
   kCompare,    // op; two children
@@ -33,11 +34,16 @@ enum class NodeKind : uint8_t {
   kDistinct,   // IS DISTINCT FROM; flag: negated
   kIn,         // children[0] IN (children[1...]); flag: negated
   kBetween,    // value, low, high; flag: negated
-  kLike,  // value, pattern; flag: negated; text: escape character; op "ilike" ignores
-          // case
-  kArithmetic,  // op one of + - * / % ||; two children
+  kLike,   // value, pattern; flag: negated; text: escape character; op "ilike" ignores
+           // case, "similar" is SIMILAR TO
+  kRegex,  // value, pattern; flag: negated; op "~" or "~*", which ignores case
+  kArithmetic,  // op one of + - * / % || & | ^ << >>; two children
   kNegate,      // one child
-  kCast,        // one child; text: the type as written
+  kCast,        // one child; text: the type as written; flag: TRY_CAST
+  kCase,        // flag: the first child is the operand; (when, then)...; op "else": the
+                // last child is the ELSE value
+  kSubscript,   // value[index]
+  kSlice,       // value[low:high] or value[low:high:step]; a missing bound is kNull
   kCall,        // text: lower-case function name; children: arguments
 };
 

@@ -9,6 +9,10 @@
 #include <arrow/scalar.h>
 #include <arrow/type.h>
 
+#include "expr/cast.h"
+#include "expr/coercion.h"
+#include "expr/function.h"
+#include "expr/kernel.h"
 #include "expr/token.h"
 
 namespace glaive::expr {
@@ -31,7 +35,7 @@ const file::Field* FindMember(const std::vector<file::Field>& fields,
   return found;
 }
 
-bool IsTextFunction(const std::string& name, TextTest* test) {
+bool IsTextFunction(std::string_view name, TextTest* test) {
   if (name == "contains") {
     *test = TextTest::kContains;
   } else if (name == "starts_with") {
@@ -44,10 +48,40 @@ bool IsTextFunction(const std::string& name, TextTest* test) {
   return true;
 }
 
-bool IsListFunction(const std::string& name) {
-  return name == "array_has" || name == "array_contains" || name == "list_has" ||
-         name == "list_contains" || name == "array_has_any" || name == "list_has_any" ||
-         name == "arrays_overlap" || name == "array_has_all" || name == "list_has_all";
+enum class ListTest : uint8_t { kNone, kOne, kAny, kAll };
+ListTest ListTestOf(std::string_view name) {
+  if (name == "array_has" || name == "array_contains" || name == "list_has" ||
+      name == "list_contains") {
+    return ListTest::kOne;
+  }
+  if (name == "array_has_any" || name == "list_has_any" || name == "arrays_overlap") {
+    return ListTest::kAny;
+  }
+  if (name == "array_has_all" || name == "list_has_all") return ListTest::kAll;
+  return ListTest::kNone;
+}
+
+// The path that a name with members in dots or brackets spells; empty when it is none.
+std::vector<PathSegment> PathOf(const Node& node) {
+  if (node.kind == NodeKind::kName) return node.path;
+  if (node.kind != NodeKind::kSubscript || node.children[1]->kind != NodeKind::kString) {
+    return {};
+  }
+  std::vector<PathSegment> path = PathOf(*node.children[0]);
+  if (!path.empty()) path.push_back({node.children[1]->text, true});
+  return path;
+}
+
+// Outside of the outermost conditions a number with a fraction stays a float64.
+ValuePtr Widen(ValuePtr value, const ValuePtr& other, bool outer) {
+  const Literal* literal = value->literal();
+  if (outer || literal == nullptr || literal->kind != LiteralKind::kNumber ||
+      literal->number.is_integer) {
+    return value;
+  }
+  const auto id = ValueType(other->type())->id();
+  if (id != arrow::Type::FLOAT && id != arrow::Type::HALF_FLOAT) return value;
+  return ConstantOf(std::make_shared<arrow::DoubleScalar>(literal->number.value));
 }
 
 void AddUnique(std::vector<std::string>* names, std::string name) {
@@ -57,7 +91,7 @@ void AddUnique(std::vector<std::string>* names, std::string name) {
 
 }  // namespace
 
-Status Binder::UnknownColumn(const Node& node, std::string_view segment) const {
+Status Binder::UnknownColumn(size_t begin, std::string_view segment) const {
   std::string known;
   constexpr size_t kMostNames = 50;
   for (size_t i = 0; i < schema_.fields().size() && i < kMostNames; ++i) {
@@ -66,39 +100,50 @@ Status Binder::UnknownColumn(const Node& node, std::string_view segment) const {
   }
   if (schema_.fields().size() > kMostNames) known += ", ...";
   return ErrorAt(
-      sql_, node.begin,
+      sql_, begin,
       "there is no column '" + std::string(segment) + "' (columns: " + known + ")");
+}
+
+Status Binder::Place(const Node& node, const Status& status) const {
+  if (status.ok() || status.message().find(" position ") != std::string::npos) {
+    return status;
+  }
+  return MakeError(KindOf(status), status.message() + " (at position " +
+                                       std::to_string(node.begin + 1) + ")");
 }
 
 Result<ValuePtr> Binder::Name(const Node& node) {
   const file::Field* field = FindMember(schema_.fields(), node.path[0]);
-  if (field == nullptr) {
-    if (node.path.size() == 1) {
-      for (const auto& [name, type] : extra_) {
-        const bool same = node.path[0].exact ? node.path[0].name == name
-                                             : ToLowerAscii(node.path[0].name) == name;
-        if (!same) continue;
-        AddUnique(&extra_columns, name);
-        return MakeColumn({name}, type);
-      }
-      if (node.double_quoted) {
-        Literal literal;
-        literal.kind = LiteralKind::kString;
-        literal.bytes = node.path[0].name;
-        return MakeConstant(literal);
-      }
+  if (field == nullptr && node.path.size() == 1) {
+    for (const auto& [name, type] : extra_) {
+      const bool same = node.path[0].exact ? node.path[0].name == name
+                                           : ToLowerAscii(node.path[0].name) == name;
+      if (!same) continue;
+      AddUnique(&extra_columns, name);
+      return MakeColumn({name}, type);
     }
-    return UnknownColumn(node, node.path[0].name);
+    if (node.double_quoted) {
+      Literal literal;
+      literal.kind = LiteralKind::kString;
+      literal.bytes = node.path[0].name;
+      return MakeConstant(literal);
+    }
   }
+  return Path(node.path, node.begin);
+}
+
+Result<ValuePtr> Binder::Path(const std::vector<PathSegment>& segments, size_t begin) {
+  const file::Field* field = FindMember(schema_.fields(), segments[0]);
+  if (field == nullptr) return UnknownColumn(begin, segments[0].name);
   std::vector<std::string> path = {field->name};
-  for (size_t i = 1; i < node.path.size(); ++i) {
+  for (size_t i = 1; i < segments.size(); ++i) {
     const bool is_struct = field->type->id() == arrow::Type::STRUCT;
     const file::Field* child =
-        is_struct ? FindMember(field->children, node.path[i]) : nullptr;
+        is_struct ? FindMember(field->children, segments[i]) : nullptr;
     if (child == nullptr) {
-      return ErrorAt(sql_, node.begin,
+      return ErrorAt(sql_, begin,
                      "column '" + file::FormatFieldPath(path) + "' has no member '" +
-                         node.path[i].name + "'");
+                         segments[i].name + "'");
     }
     field = child;
     path.push_back(field->name);
@@ -120,123 +165,203 @@ bool Binder::IsBoolNode(const Node& node) const {
     case NodeKind::kIn:
     case NodeKind::kBetween:
     case NodeKind::kLike:
+    case NodeKind::kRegex:
       return true;
-    case NodeKind::kCall: {
-      TextTest test;
-      return IsTextFunction(node.text, &test) || IsListFunction(node.text) ||
-             node.text == "regexp_like" || node.text == "isnan";
-    }
     default:
       return false;
   }
 }
 
-Result<ValuePtr> Binder::Value(const Node& node) {
+Result<ValuePtr> Binder::Value(const Node& node, bool outer) {
+  auto value = BindValue(node, outer);
+  if (!value.ok()) return Place(node, value.status());
+  return value;
+}
+Result<BoolPtr> Binder::Bool(const Node& node, bool outer) {
+  auto condition = BindBool(node, outer);
+  if (!condition.ok()) return Place(node, condition.status());
+  return condition;
+}
+
+Result<std::vector<ValuePtr>> Binder::Values(const Node& node) {
+  std::vector<ValuePtr> values;
+  for (const auto& child : node.children) {
+    GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(*child, false));
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+Result<ValuePtr> Binder::BindValue(const Node& node, bool outer) {
   GLAIVE_ASSIGN_OR_RETURN(std::optional<Literal> literal, LiteralOf(node));
   if (literal) return MakeConstant(*literal);
   if (IsBoolNode(node)) {
-    GLAIVE_ASSIGN_OR_RETURN(BoolPtr operand, Bool(node));
+    GLAIVE_ASSIGN_OR_RETURN(BoolPtr operand, Bool(node, outer));
     return MakeBoolValue(std::move(operand));
   }
   switch (node.kind) {
     case NodeKind::kName:
       return Name(node);
+    case NodeKind::kInterval: {
+      const auto interval = ParseInterval(node.text);
+      if (!interval) {
+        return InvalidInput("expression: '", node.text,
+                            "' is not an interval (like '1 day 2 hours')");
+      }
+      return ConstantOf(std::make_shared<arrow::MonthDayNanoIntervalScalar>(
+          arrow::MonthDayNanoIntervalType::MonthDayNanos{interval->months, interval->days,
+                                                         interval->nanos}));
+    }
     case NodeKind::kArithmetic: {
-      GLAIVE_ASSIGN_OR_RETURN(ValuePtr left, Value(*node.children[0]));
-      GLAIVE_ASSIGN_OR_RETURN(ValuePtr right, Value(*node.children[1]));
-      return MakeArithmetic(node.op, std::move(left), std::move(right), adapt_literals_);
+      GLAIVE_ASSIGN_OR_RETURN(auto operands, Values(node));
+      return MakeArithmetic(node.op, std::move(operands[0]), std::move(operands[1]),
+                            outer);
     }
     case NodeKind::kNegate: {
-      GLAIVE_ASSIGN_OR_RETURN(ValuePtr operand, Value(*node.children[0]));
+      GLAIVE_ASSIGN_OR_RETURN(ValuePtr operand, Value(*node.children[0], false));
       return MakeNegate(std::move(operand));
     }
     case NodeKind::kCast: {
       GLAIVE_ASSIGN_OR_RETURN(auto type, ParseCastType(node.text));
-      GLAIVE_ASSIGN_OR_RETURN(ValuePtr operand, Value(*node.children[0]));
-      return MakeCast(std::move(operand), std::move(type));
+      GLAIVE_ASSIGN_OR_RETURN(ValuePtr operand, Value(*node.children[0], false));
+      return MakeCast(std::move(operand), std::move(type), node.flag);
     }
-    case NodeKind::kCall: {
-      std::vector<ValuePtr> arguments;
-      for (const auto& child : node.children) {
-        GLAIVE_ASSIGN_OR_RETURN(ValuePtr argument, Value(*child));
-        arguments.push_back(std::move(argument));
-      }
-      GLAIVE_ASSIGN_OR_RETURN(ValuePtr call, MakeCall(node.text, std::move(arguments)));
-      if (call == nullptr) {
-        return NotSupported("expression: function ", node.text,
-                            " is not supported (at position ", node.begin + 1, ")");
-      }
-      return call;
+    case NodeKind::kCase:
+      return Case(node);
+    case NodeKind::kSubscript:
+      return Subscript(node);
+    case NodeKind::kSlice: {
+      GLAIVE_ASSIGN_OR_RETURN(auto operands, Values(node));
+      return ListSlice(std::move(operands));
     }
-    case NodeKind::kArray:
-      return NotSupported(
-          "expression: an array literal is supported only as argument of "
-          "array_has_any and array_has_all (at position ",
-          node.begin + 1, ")");
+    case NodeKind::kCall:
+      return Call(node);
+    case NodeKind::kArray: {
+      GLAIVE_ASSIGN_OR_RETURN(auto elements, Values(node));
+      return MakeListValue(std::move(elements));
+    }
     default:
       return InternalError("expression: unknown node");
   }
 }
 
-Result<BoolPtr> Binder::Bool(const Node& node) {
+Result<ValuePtr> Binder::Call(const Node& node) {
+  GLAIVE_ASSIGN_OR_RETURN(auto arguments, Values(node));
+  if (node.text == "is_valid" && arguments.size() == 1) {
+    return MakeBoolValue(MakeNot(MakeIsNull(std::move(arguments[0]))));
+  }
+  GLAIVE_ASSIGN_OR_RETURN(BoolPtr quick, QuickCall(node, arguments));
+  if (quick != nullptr) return MakeBoolValue(std::move(quick));
+  return MakeCall({node.text, std::move(arguments)});
+}
+
+Result<ValuePtr> Binder::Case(const Node& node) {
+  const size_t first = node.flag ? 1 : 0;
+  const bool has_else = node.op == "else";
+  const size_t last = node.children.size() - (has_else ? 1 : 0);
+  ValuePtr operand;
+  if (node.flag) {
+    GLAIVE_ASSIGN_OR_RETURN(operand, Value(*node.children[0], false));
+  }
+  std::vector<BoolPtr> conditions;
+  std::vector<ValuePtr> values;
+  for (size_t i = first; i + 1 < last; i += 2) {
+    BoolPtr condition;
+    if (operand != nullptr) {
+      GLAIVE_ASSIGN_OR_RETURN(ValuePtr match, Value(*node.children[i], false));
+      match = Widen(std::move(match), operand, false);
+      GLAIVE_ASSIGN_OR_RETURN(condition,
+                              MakeComparison(CompareOp::kEq, operand, std::move(match)));
+    } else {
+      GLAIVE_ASSIGN_OR_RETURN(condition, Bool(*node.children[i], false));
+    }
+    conditions.push_back(std::move(condition));
+    GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(*node.children[i + 1], false));
+    values.push_back(std::move(value));
+  }
+  ValuePtr otherwise;
+  if (has_else) {
+    GLAIVE_ASSIGN_OR_RETURN(otherwise, Value(*node.children.back(), false));
+  }
+  return MakeCase(std::move(conditions), std::move(values), std::move(otherwise));
+}
+
+// value['member'] of a struct or map, value[position] of a list.
+Result<ValuePtr> Binder::Subscript(const Node& node) {
+  const std::vector<PathSegment> path = PathOf(node);
+  if (!path.empty()) {
+    // Members of structs are columns of their own: only they are read.
+    const file::Field* field = FindMember(schema_.fields(), path[0]);
+    size_t i = 1;
+    while (field != nullptr && field->type->id() == arrow::Type::STRUCT &&
+           i < path.size()) {
+      const file::Field* child = FindMember(field->children, path[i]);
+      if (child == nullptr) break;
+      field = child;
+      ++i;
+    }
+    const bool in_struct = field != nullptr && field->type->id() == arrow::Type::STRUCT;
+    if (i == path.size() || in_struct || field == nullptr) return Path(path, node.begin);
+  }
+  GLAIVE_ASSIGN_OR_RETURN(auto operands, Values(node));
+  const auto type = operands[0]->type()->id();
+  if (type == arrow::Type::STRUCT && ConstantText(operands[1]) != nullptr) {
+    return StructMember(std::move(operands[0]), ConstantText(operands[1])->ToString());
+  }
+  if (type == arrow::Type::MAP) {
+    return MapElement(std::move(operands[0]), std::move(operands[1]));
+  }
+  return ListElement(std::move(operands[0]), std::move(operands[1]));
+}
+
+Result<BoolPtr> Binder::BindBool(const Node& node, bool outer) {
   switch (node.kind) {
     case NodeKind::kAnd:
     case NodeKind::kOr:
-      return Chain(node);
+      return Chain(node, outer);
     case NodeKind::kNot: {
-      GLAIVE_ASSIGN_OR_RETURN(BoolPtr operand, Bool(*node.children[0]));
+      GLAIVE_ASSIGN_OR_RETURN(BoolPtr operand, Bool(*node.children[0], false));
       return MakeNot(std::move(operand));
     }
-    case NodeKind::kCompare: {
-      GLAIVE_ASSIGN_OR_RETURN(ValuePtr left, Value(*node.children[0]));
-      GLAIVE_ASSIGN_OR_RETURN(ValuePtr right, Value(*node.children[1]));
-      return MakeComparison(node.compare, std::move(left), std::move(right));
-    }
-    case NodeKind::kIsNull: {
-      const Node& child = *node.children[0];
-      BoolPtr is_null;
-      if (child.kind == NodeKind::kCall && child.text == "regexp_match") {
-        // Null exactly when nothing matches.
-        GLAIVE_ASSIGN_OR_RETURN(BoolPtr matches, RegexCall(child));
-        is_null = MakeNot(MakeIs(std::move(matches), true));
-      } else if (node.op == "unknown" || IsBoolNode(child)) {
-        GLAIVE_ASSIGN_OR_RETURN(BoolPtr operand, Bool(child));
-        is_null = MakeIsNull(std::move(operand));
-      } else {
-        GLAIVE_ASSIGN_OR_RETURN(ValuePtr operand, Value(child));
-        is_null = MakeIsNull(std::move(operand));
-      }
-      return node.flag ? MakeNot(std::move(is_null)) : is_null;
-    }
+    case NodeKind::kCompare:
+      return Compare(node, outer);
+    case NodeKind::kIsNull:
+      return IsNull(node);
     case NodeKind::kIsTrue:
     case NodeKind::kIsFalse: {
-      GLAIVE_ASSIGN_OR_RETURN(BoolPtr operand, Bool(*node.children[0]));
+      GLAIVE_ASSIGN_OR_RETURN(BoolPtr operand, Bool(*node.children[0], false));
       BoolPtr is = MakeIs(std::move(operand), node.kind == NodeKind::kIsTrue);
       return node.flag ? MakeNot(std::move(is)) : is;
     }
     case NodeKind::kDistinct:
       return Distinct(node);
     case NodeKind::kIn:
-      return In(node);
+      return In(node, outer);
     case NodeKind::kBetween:
-      return Between(node);
+      return Between(node, outer);
     case NodeKind::kLike:
       return Like(node);
+    case NodeKind::kRegex: {
+      GLAIVE_ASSIGN_OR_RETURN(auto operands, Values(node));
+      GLAIVE_ASSIGN_OR_RETURN(
+          BoolPtr matches,
+          MakeRegexTest(std::move(operands[0]), std::move(operands[1]), node.op == "~*"));
+      return node.flag ? MakeNot(std::move(matches)) : matches;
+    }
     case NodeKind::kBool:
       return MakeTruth(node.flag ? Truth::kTrue : Truth::kFalse);
     case NodeKind::kNull:
       return MakeTruth(Truth::kNull);
-    case NodeKind::kCall: {
-      GLAIVE_ASSIGN_OR_RETURN(BoolPtr call, BoolCall(node));
-      if (call != nullptr) return call;
-      break;
-    }
     default:
       break;
   }
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(node));
+  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(node, false));
   const auto type = value->type()->id();
   if (type == arrow::Type::NA) return MakeTruth(Truth::kNull);
+  if (node.kind == NodeKind::kCall && node.text == "regexp_match") {
+    // As a condition: whether anything matches.
+    return MakeNot(MakeIsNull(std::move(value)));
+  }
   if (type != arrow::Type::BOOL) {
     return ErrorAt(
         sql_, node.begin,
@@ -245,7 +370,38 @@ Result<BoolPtr> Binder::Bool(const Node& node) {
   return MakeFromValue(std::move(value));
 }
 
-Result<BoolPtr> Binder::Chain(const Node& node) {
+Result<BoolPtr> Binder::IsNull(const Node& node) {
+  const Node& child = *node.children[0];
+  BoolPtr is_null;
+  if (node.op == "unknown" || IsBoolNode(child)) {
+    GLAIVE_ASSIGN_OR_RETURN(BoolPtr operand, Bool(child, false));
+    is_null = MakeIsNull(std::move(operand));
+  } else {
+    GLAIVE_ASSIGN_OR_RETURN(ValuePtr operand, Value(child, false));
+    is_null = MakeIsNull(std::move(operand));
+  }
+  return node.flag ? MakeNot(std::move(is_null)) : is_null;
+}
+
+Result<BoolPtr> Binder::Compare(const Node& node, bool outer) {
+  GLAIVE_ASSIGN_OR_RETURN(auto operands, Values(node));
+  ValuePtr left = Widen(operands[0], operands[1], outer);
+  ValuePtr right = Widen(operands[1], operands[0], outer);
+  const auto read = [&](ValuePtr* text, const ValuePtr& other) -> Status {
+    const TypePtr type = ValueType(other->type());
+    if (outer || (*text)->literal() == nullptr || !IsText(*(*text)->type())) {
+      return Status::OK();
+    }
+    if (!IsNumeric(*type) && type->id() != arrow::Type::BOOL) return Status::OK();
+    GLAIVE_ASSIGN_OR_RETURN(*text, MakeCast(std::move(*text), type));
+    return Status::OK();
+  };
+  GLAIVE_RETURN_NOT_OK(read(&left, operands[1]));
+  GLAIVE_RETURN_NOT_OK(read(&right, operands[0]));
+  return MakeComparison(node.compare, std::move(left), std::move(right));
+}
+
+Result<BoolPtr> Binder::Chain(const Node& node, bool outer) {
   std::vector<BoolPtr> operands;
   // `x = 1 OR x = 2 OR ...` is one lookup per row as `x IN (1, 2, ...)`.
   struct Group {
@@ -254,12 +410,13 @@ Result<BoolPtr> Binder::Chain(const Node& node) {
   };
   std::map<std::string, Group> groups;
   for (const auto& child : node.children) {
-    const bool equal = node.kind == NodeKind::kOr && child->kind == NodeKind::kCompare &&
+    const bool equal = outer && node.kind == NodeKind::kOr &&
+                       child->kind == NodeKind::kCompare &&
                        child->compare == CompareOp::kEq;
     if (equal && child->children[0]->kind == NodeKind::kName) {
       GLAIVE_ASSIGN_OR_RETURN(std::optional<Literal> literal,
                               LiteralOf(*child->children[1]));
-      GLAIVE_ASSIGN_OR_RETURN(ValuePtr column, Value(*child->children[0]));
+      GLAIVE_ASSIGN_OR_RETURN(ValuePtr column, Value(*child->children[0], false));
       if (literal && literal->kind != LiteralKind::kNull &&
           column->literal() == nullptr) {
         std::string key;
@@ -272,7 +429,7 @@ Result<BoolPtr> Binder::Chain(const Node& node) {
         continue;
       }
     }
-    GLAIVE_ASSIGN_OR_RETURN(BoolPtr operand, Bool(*child));
+    GLAIVE_ASSIGN_OR_RETURN(BoolPtr operand, Bool(*child, outer));
     operands.push_back(std::move(operand));
   }
   for (auto& [key, group] : groups) {
@@ -285,8 +442,8 @@ Result<BoolPtr> Binder::Chain(const Node& node) {
                                      : MakeOr(std::move(operands));
 }
 
-Result<BoolPtr> Binder::In(const Node& node) {
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(*node.children[0]));
+Result<BoolPtr> Binder::In(const Node& node, bool outer) {
+  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(*node.children[0], false));
   std::vector<Literal> literals;
   std::vector<BoolPtr> operands;
   bool has_null = false;
@@ -294,12 +451,14 @@ Result<BoolPtr> Binder::In(const Node& node) {
     GLAIVE_ASSIGN_OR_RETURN(std::optional<Literal> literal, LiteralOf(*node.children[i]));
     if (literal && literal->kind == LiteralKind::kNull) {
       has_null = true;
-    } else if (literal && value->literal() == nullptr) {
+      continue;
+    }
+    GLAIVE_ASSIGN_OR_RETURN(ValuePtr item, Value(*node.children[i], false));
+    const ValuePtr wide = Widen(item, value, outer);
+    if (literal && value->constant() == nullptr && wide == item) {
       literals.push_back(std::move(*literal));
     } else {
-      GLAIVE_ASSIGN_OR_RETURN(ValuePtr item, Value(*node.children[i]));
-      GLAIVE_ASSIGN_OR_RETURN(BoolPtr equal,
-                              MakeComparison(CompareOp::kEq, value, std::move(item)));
+      GLAIVE_ASSIGN_OR_RETURN(BoolPtr equal, MakeComparison(CompareOp::kEq, value, wide));
       operands.push_back(std::move(equal));
     }
   }
@@ -321,10 +480,11 @@ Result<BoolPtr> Binder::In(const Node& node) {
   return node.flag ? MakeNot(std::move(in)) : in;
 }
 
-Result<BoolPtr> Binder::Between(const Node& node) {
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(*node.children[0]));
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr low, Value(*node.children[1]));
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr high, Value(*node.children[2]));
+Result<BoolPtr> Binder::Between(const Node& node, bool outer) {
+  GLAIVE_ASSIGN_OR_RETURN(auto operands, Values(node));
+  const ValuePtr& value = operands[0];
+  ValuePtr low = Widen(operands[1], value, outer);
+  ValuePtr high = Widen(operands[2], value, outer);
   GLAIVE_ASSIGN_OR_RETURN(BoolPtr above,
                           MakeComparison(CompareOp::kGe, value, std::move(low)));
   GLAIVE_ASSIGN_OR_RETURN(BoolPtr below,
@@ -334,32 +494,25 @@ Result<BoolPtr> Binder::Between(const Node& node) {
 }
 
 Result<BoolPtr> Binder::Like(const Node& node) {
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(*node.children[0]));
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr pattern, Value(*node.children[1]));
+  GLAIVE_ASSIGN_OR_RETURN(auto operands, Values(node));
+  ValuePtr value = std::move(operands[0]);
+  ValuePtr pattern = std::move(operands[1]);
   BoolPtr like;
   if (value->type()->id() == arrow::Type::NA ||
       pattern->type()->id() == arrow::Type::NA) {
     like = MakeTruth(Truth::kNull);
+  } else if (node.op == "similar") {
+    GLAIVE_ASSIGN_OR_RETURN(
+        like, MakeRegexTest(std::move(value), std::move(pattern), /*ignore_case=*/false));
   } else {
     if (node.op == "ilike") {
-      GLAIVE_ASSIGN_OR_RETURN(value, MakeCall("lower", {std::move(value)}));
-      if (pattern->literal() == nullptr) {
-        GLAIVE_ASSIGN_OR_RETURN(pattern, MakeCall("lower", {std::move(pattern)}));
-      }
+      GLAIVE_ASSIGN_OR_RETURN(value, MakeCall({"lower", {std::move(value)}}));
+      GLAIVE_ASSIGN_OR_RETURN(pattern, MakeCall({"lower", {std::move(pattern)}}));
     }
-    if (const Literal* text = pattern->literal(); text != nullptr &&
-                                                  text->kind == LiteralKind::kString &&
-                                                  value->literal() == nullptr) {
-      std::string bytes = text->bytes;
-      if (node.op == "ilike") {
-        GLAIVE_ASSIGN_OR_RETURN(
-            auto lower,
-            CallArrow("utf8_lower", {std::make_shared<arrow::StringScalar>(bytes)}));
-        bytes =
-            static_cast<const arrow::StringScalar&>(*lower.scalar()).value->ToString();
-      }
+    const arrow::Buffer* text = ConstantText(pattern);
+    if (text != nullptr && value->constant() == nullptr) {
       GLAIVE_ASSIGN_OR_RETURN(
-          auto test, MakeTextPredicate(value->type(), TextTest::kLike, std::move(bytes),
+          auto test, MakeTextPredicate(value->type(), TextTest::kLike, text->ToString(),
                                        node.text[0]));
       like = MakeTest(std::move(value), std::move(test));
     } else {
@@ -372,109 +525,46 @@ Result<BoolPtr> Binder::Like(const Node& node) {
 
 // IS NOT DISTINCT FROM: equal, or both null; never null itself.
 Result<BoolPtr> Binder::Distinct(const Node& node) {
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr left, Value(*node.children[0]));
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr right, Value(*node.children[1]));
+  GLAIVE_ASSIGN_OR_RETURN(auto operands, Values(node));
+  const ValuePtr left = Widen(operands[0], operands[1], false);
+  const ValuePtr right = Widen(operands[1], operands[0], false);
   BoolPtr both_null = MakeAnd({MakeIsNull(left), MakeIsNull(right)});
   GLAIVE_ASSIGN_OR_RETURN(BoolPtr equal, MakeComparison(CompareOp::kEq, left, right));
   BoolPtr same = MakeOr({std::move(both_null), MakeIs(std::move(equal), true)});
   return node.flag ? same : MakeNot(std::move(same));
 }
 
-Result<BoolPtr> Binder::BoolCall(const Node& node) {
+Result<BoolPtr> Binder::QuickCall(const Node& node,
+                                  const std::vector<ValuePtr>& arguments) {
+  if (arguments.size() != 2 || arguments[0]->constant() != nullptr) return BoolPtr();
   TextTest test;
-  if (IsTextFunction(node.text, &test)) return TextCall(node, test);
-  if (IsListFunction(node.text)) return ListCall(node);
-  if (node.text == "regexp_like") return RegexCall(node);
-  if (node.text == "isnan") {
-    if (node.children.size() != 1)
-      return ErrorAt(sql_, node.begin, "isnan takes 1 argument");
-    GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(*node.children[0]));
-    if (value->type()->id() == arrow::Type::HALF_FLOAT) {
-      GLAIVE_ASSIGN_OR_RETURN(value, MakeCast(std::move(value), arrow::float32()));
-    }
-    GLAIVE_ASSIGN_OR_RETURN(value, MakeFunction("is_nan", {std::move(value)}));
-    return MakeFromValue(std::move(value));
+  if (IsTextFunction(node.text, &test)) {
+    const arrow::Buffer* text = ConstantText(arguments[1]);
+    if (text == nullptr || !IsText(*ValueType(arguments[0]->type()))) return BoolPtr();
+    GLAIVE_ASSIGN_OR_RETURN(auto predicate, MakeTextPredicate(arguments[0]->type(), test,
+                                                              text->ToString(), '\\'));
+    return MakeTest(arguments[0], std::move(predicate));
   }
-  return BoolPtr();
-}
-
-Result<BoolPtr> Binder::TextCall(const Node& node, TextTest test) {
-  if (node.children.size() != 2) {
-    return ErrorAt(sql_, node.begin, node.text + " takes 2 arguments");
-  }
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(*node.children[0]));
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr pattern, Value(*node.children[1]));
-  const Literal* text = pattern->literal();
-  if (text == nullptr || text->kind != LiteralKind::kString ||
-      value->literal() != nullptr) {
-    return MakeTextPairs(test, std::move(value), std::move(pattern), '\\');
-  }
-  GLAIVE_ASSIGN_OR_RETURN(auto predicate,
-                          MakeTextPredicate(value->type(), test, text->bytes, '\\'));
-  return MakeTest(std::move(value), std::move(predicate));
-}
-
-Result<BoolPtr> Binder::ListCall(const Node& node) {
-  if (node.children.size() != 2) {
-    return ErrorAt(sql_, node.begin, node.text + " takes 2 arguments");
-  }
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr list, Value(*node.children[0]));
-  const bool one = node.text == "array_has" || node.text == "array_contains" ||
-                   node.text == "list_has" || node.text == "list_contains";
-  const bool all = node.text == "array_has_all" || node.text == "list_has_all";
-  const Node& argument = *node.children[1];
-  if (!one && argument.kind != NodeKind::kArray) {
-    return NotSupported(
-        "expression: function ", node.text,
-        " is supported with an array literal like ['a', 'b'] only (at position ",
-        node.begin + 1, ")");
-  }
+  const ListTest list = ListTestOf(node.text);
+  if (list == ListTest::kNone || !IsList(*arguments[0]->type())) return BoolPtr();
   std::vector<Literal> needles;
-  const auto add = [&](const Node& item) -> Status {
-    GLAIVE_ASSIGN_OR_RETURN(std::optional<Literal> literal, LiteralOf(item));
-    // "text" that is no column is a string.
-    if (!literal && item.kind == NodeKind::kName) {
-      GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(item));
-      if (value->literal() != nullptr) literal = *value->literal();
-    }
-    if (!literal) {
-      return NotSupported("expression: function ", node.text,
-                          " is supported with literals only (at position ",
-                          item.begin + 1, ")");
-    }
-    needles.push_back(std::move(*literal));
-    return Status::OK();
-  };
-  if (one) {
-    GLAIVE_RETURN_NOT_OK(add(argument));
-    if (needles[0].kind == LiteralKind::kNull) return MakeTruth(Truth::kNull);
+  if (list == ListTest::kOne) {
+    if (arguments[1]->literal() == nullptr) return BoolPtr();
+    needles.push_back(*arguments[1]->literal());
   } else {
-    for (const auto& item : argument.children) GLAIVE_RETURN_NOT_OK(add(*item));
+    if (node.children[1]->kind != NodeKind::kArray) return BoolPtr();
+    for (const auto& child : node.children[1]->children) {
+      GLAIVE_ASSIGN_OR_RETURN(std::optional<Literal> literal, LiteralOf(*child));
+      if (!literal) return BoolPtr();
+      needles.push_back(std::move(*literal));
+    }
   }
   for (const Literal& needle : needles) {
-    if (needle.kind == LiteralKind::kNull) {
-      return NotSupported("expression: NULL in the array of ", node.text,
-                          " is not supported");
-    }
+    if (needle.kind == LiteralKind::kNull) return BoolPtr();
   }
-  return MakeListHas(std::move(list), needles, all);
-}
-
-Result<BoolPtr> Binder::RegexCall(const Node& node) {
-  if (node.children.size() != 2) {
-    return ErrorAt(sql_, node.begin,
-                   node.text + " with other than 2 arguments is not supported");
-  }
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr text, Value(*node.children[0]));
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr pattern, Value(*node.children[1]));
-  if (pattern->literal() == nullptr || pattern->literal()->kind != LiteralKind::kString) {
-    return NotSupported("expression: function ", node.text,
-                        " is supported with a constant pattern only");
-  }
-  if (text->type()->id() == arrow::Type::DICTIONARY) {
-    GLAIVE_ASSIGN_OR_RETURN(text, MakeCast(text, ValueType(text->type())));
-  }
-  return MakeRegex(std::move(text), pattern->literal()->bytes);
+  auto has = MakeListHas(arguments[0], needles, list == ListTest::kAll);
+  // Values of another kind: the general form knows how to bring both together.
+  return has.ok() ? *has : BoolPtr();
 }
 
 }  // namespace glaive::expr

@@ -20,26 +20,41 @@ class Binder {
          bool adapt_literals)
       : sql_(sql), schema_(schema), extra_(extra), adapt_literals_(adapt_literals) {}
 
-  Result<BoolPtr> Bool(const Node& node);
-  Result<ValuePtr> Value(const Node& node);
+  Result<BoolPtr> Bool(const Node& node) { return Bool(node, true); }
+  Result<ValuePtr> Value(const Node& node) { return Value(node, adapt_literals_); }
 
   // Paths of the columns met, quoted; names of the extra columns met.
   std::vector<std::string> columns;
   std::vector<std::string> extra_columns;
 
  private:
+  // `outer`: the node is the whole expression, or joined to it by AND and OR alone. There
+  // upstream gives literals the type of the column they meet: 0.1 is the float32 0.1.
+  Result<BoolPtr> Bool(const Node& node, bool outer);
+  Result<ValuePtr> Value(const Node& node, bool outer);
+  Result<BoolPtr> BindBool(const Node& node, bool outer);
+  Result<ValuePtr> BindValue(const Node& node, bool outer);
+  // An error that does not say where gets the place of `node`.
+  Status Place(const Node& node, const Status& status) const;
+
   Result<ValuePtr> Name(const Node& node);
-  Status UnknownColumn(const Node& node, std::string_view segment) const;
-  Result<BoolPtr> Chain(const Node& node);
-  Result<BoolPtr> In(const Node& node);
-  Result<BoolPtr> Between(const Node& node);
+  // The column that a path through structs leads to; nullptr when `node` is none.
+  Result<ValuePtr> Path(const std::vector<PathSegment>& path, size_t begin);
+  Status UnknownColumn(size_t begin, std::string_view segment) const;
+  Result<BoolPtr> Compare(const Node& node, bool outer);
+  Result<BoolPtr> Chain(const Node& node, bool outer);
+  Result<BoolPtr> IsNull(const Node& node);
+  Result<BoolPtr> In(const Node& node, bool outer);
+  Result<BoolPtr> Between(const Node& node, bool outer);
   Result<BoolPtr> Like(const Node& node);
   Result<BoolPtr> Distinct(const Node& node);
-  // Nullptr when `node` is no call of a boolean function.
-  Result<BoolPtr> BoolCall(const Node& node);
-  Result<BoolPtr> ListCall(const Node& node);
-  Result<BoolPtr> TextCall(const Node& node, TextTest test);
-  Result<BoolPtr> RegexCall(const Node& node);
+  Result<ValuePtr> Case(const Node& node);
+  Result<ValuePtr> Subscript(const Node& node);
+  Result<ValuePtr> Call(const Node& node);
+  Result<std::vector<ValuePtr>> Values(const Node& node);
+  // The quick forms of functions that test a column against constants; nullptr when the
+  // call is none.
+  Result<BoolPtr> QuickCall(const Node& node, const std::vector<ValuePtr>& arguments);
   bool IsBoolNode(const Node& node) const;
 
   std::string_view sql_;

@@ -15,6 +15,8 @@
 
 namespace glaive::expr {
 
+class BoolExpr;
+
 struct EvalContext {
   const arrow::RecordBatch& batch;
   int64_t rows;
@@ -31,6 +33,10 @@ class ValueExpr {
   Result<std::shared_ptr<arrow::Array>> EvalArray(const EvalContext& context) const;
   // Set when this is a literal as written, so that it can take the type of what it meets.
   virtual const Literal* literal() const { return nullptr; }
+  // The value, when it is the same for all rows and known already.
+  virtual const std::shared_ptr<arrow::Scalar>* constant() const { return nullptr; }
+  // The condition, when this is one as a value.
+  virtual std::shared_ptr<const BoolExpr> condition() const { return nullptr; }
 
  private:
   std::shared_ptr<arrow::DataType> type_;
@@ -45,6 +51,9 @@ class BoolExpr {
   virtual ~BoolExpr() = default;
   // Bit i of `out` is set iff the expression is `want` in row i; WordCount(rows) words.
   virtual Status Eval(const EvalContext& context, bool want, uint64_t* out) const = 0;
+  // Both at once: rows where it is TRUE, and rows where it is not NULL.
+  virtual Status EvalBoth(const EvalContext& context, uint64_t* yes,
+                          uint64_t* known) const;
 };
 using BoolPtr = std::shared_ptr<const BoolExpr>;
 
@@ -55,16 +64,16 @@ Result<ValuePtr> MakeConstant(const Literal& literal);
 // there.
 Result<ValuePtr> MakeTypedConstant(const Literal& literal,
                                    const std::shared_ptr<arrow::DataType>& type);
-// `adapt`: a literal takes the type of the other operand where it can, so that `i * 2`
-// stays in the type of i. Upstream does so in projections; in filters literals are int64
-// and float64.
+// + - * / % || & | ^ << >>. `adapt`: a literal takes the type of a column where it can,
+// so that `i * 2` stays in the type of i. Upstream does so for the outermost operator of
+// a projection; elsewhere literals are int64 and float64.
 Result<ValuePtr> MakeArithmetic(const std::string& op, ValuePtr left, ValuePtr right,
                                 bool adapt);
 Result<ValuePtr> MakeNegate(ValuePtr operand);
-Result<ValuePtr> MakeCast(ValuePtr operand, std::shared_ptr<arrow::DataType> type);
+// SQL's CAST, or TRY_CAST, which gives null for values that do not fit.
+Result<ValuePtr> MakeCast(ValuePtr operand, std::shared_ptr<arrow::DataType> type,
+                          bool null_on_failure = false);
 Result<std::shared_ptr<arrow::DataType>> ParseCastType(const std::string& name);
-// Functions with a value that is no boolean; nullptr when there is none of this name.
-Result<ValuePtr> MakeCall(const std::string& name, std::vector<ValuePtr> arguments);
 ValuePtr MakeBoolValue(BoolPtr operand);
 
 // Booleans.
@@ -83,7 +92,6 @@ BoolPtr MakeIs(BoolPtr operand, bool truth);
 BoolPtr MakeFromValue(ValuePtr operand);
 // Element tests on lists: any or all of the constants occur in the list.
 Result<BoolPtr> MakeListHas(ValuePtr list, const std::vector<Literal>& needles, bool all);
-Result<BoolPtr> MakeRegex(ValuePtr text, std::string pattern);
 // text LIKE pattern with a pattern from a column, and the like.
 Result<BoolPtr> MakeTextPairs(TextTest test, ValuePtr text, ValuePtr pattern,
                               char escape);
@@ -93,20 +101,12 @@ Result<ValuePtr> MakeFunction(std::string arrow_function, std::vector<ValuePtr> 
                               std::vector<std::shared_ptr<arrow::DataType>> casts = {},
                               std::shared_ptr<arrow::DataType> result_cast = nullptr);
 ValuePtr MakeCastExpr(ValuePtr operand, std::shared_ptr<arrow::DataType> type);
-// Both operands are cast to `type`, a number type that is no decimal.
-ValuePtr MakeRemainder(ValuePtr left, ValuePtr right,
-                       std::shared_ptr<arrow::DataType> type);
-// The type of the values: that of the dictionary for dictionary columns.
-std::shared_ptr<arrow::DataType> ValueType(const std::shared_ptr<arrow::DataType>& type);
 
 // Arrow's function `name`; its errors become InvalidInput.
 Result<arrow::Datum> CallArrow(const std::string& name,
                                const std::vector<arrow::Datum>& arguments);
+// The cast of implicit conversions: nothing may be lost but digits of fractions.
 Result<arrow::Datum> CastTo(const arrow::Datum& value,
                             const std::shared_ptr<arrow::DataType>& type);
-// The type in which values of two types are compared; InvalidInput when there is none.
-Result<std::shared_ptr<arrow::DataType>> ComparisonType(
-    const std::shared_ptr<arrow::DataType>& left,
-    const std::shared_ptr<arrow::DataType>& right);
 
 }  // namespace glaive::expr

@@ -7,7 +7,10 @@
 #include <arrow/type.h>
 
 #include "expr/bound.h"
+#include "expr/cast.h"
+#include "expr/coercion.h"
 #include "expr/compare.h"
+#include "expr/conditional.h"
 #include "expr/like.h"
 
 namespace glaive::expr {
@@ -40,7 +43,18 @@ class ChainExpr : public BoolExpr {
     for (size_t i = 1; i < operands_.size(); ++i) {
       if (intersect && std::all_of(out, out + words, [](uint64_t w) { return w == 0; }))
         break;
-      GLAIVE_RETURN_NOT_OK(operands_[i]->Eval(context, want, other.data()));
+      // Rows that are decided do not ask any more: `i <> 0 AND 10 / i > 1` divides by
+      // no zero.
+      Status status = operands_[i]->Eval(context, want, other.data());
+      if (!status.ok()) {
+        Words open(out, out + words);
+        if (!intersect) {
+          for (uint64_t& word : open) word = ~word;
+          if (context.rows > 0) ClearTail(open.data(), context.rows);
+        }
+        GLAIVE_RETURN_NOT_OK(
+            EvalWhere(*operands_[i], context, want, open.data(), other.data()));
+      }
       if (intersect) {
         for (int64_t w = 0; w < words; ++w) out[w] &= other[static_cast<size_t>(w)];
       } else {
@@ -75,6 +89,14 @@ class TestExpr : public BoolExpr {
     predicate_->Eval(*array, want, out);
     return Status::OK();
   }
+  Status EvalBoth(const EvalContext& context, uint64_t* yes,
+                  uint64_t* known) const override {
+    GLAIVE_ASSIGN_OR_RETURN(auto array, value_->EvalArray(context));
+    predicate_->Eval(*array, true, yes);
+    FillMask(known, context.rows, true);
+    if (context.rows > 0) AndValidity(*array, known);
+    return Status::OK();
+  }
 
  private:
   ValuePtr value_;
@@ -93,6 +115,17 @@ class PairExpr : public BoolExpr {
     GLAIVE_ASSIGN_OR_RETURN(auto left, Operand(context, *left_));
     GLAIVE_ASSIGN_OR_RETURN(auto right, Operand(context, *right_));
     return ComparePairs(*left, op_, *right, want, out);
+  }
+  Status EvalBoth(const EvalContext& context, uint64_t* yes,
+                  uint64_t* known) const override {
+    GLAIVE_ASSIGN_OR_RETURN(auto left, Operand(context, *left_));
+    GLAIVE_ASSIGN_OR_RETURN(auto right, Operand(context, *right_));
+    GLAIVE_RETURN_NOT_OK(ComparePairs(*left, op_, *right, true, yes));
+    FillMask(known, context.rows, true);
+    if (context.rows == 0) return Status::OK();
+    AndValidity(*left, known);
+    AndValidity(*right, known);
+    return Status::OK();
   }
 
  private:
@@ -278,29 +311,33 @@ class ListHasExpr : public BoolExpr {
   std::vector<ArrayPredicatePtr> tests_;
 };
 
-class RegexExpr : public BoolExpr {
+// Lists and structs, which have no order: equal when all their parts are.
+class NestedEqualExpr : public BoolExpr {
  public:
-  RegexExpr(ValuePtr text, std::string pattern)
-      : text_(std::move(text)), options_(std::move(pattern)) {}
+  NestedEqualExpr(ValuePtr left, ValuePtr right, TypePtr type)
+      : left_(std::move(left)), right_(std::move(right)), type_(std::move(type)) {}
   Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
-    GLAIVE_ASSIGN_OR_RETURN(auto array, text_->EvalArray(context));
+    GLAIVE_ASSIGN_OR_RETURN(auto left, Operand(context, *left_));
+    GLAIVE_ASSIGN_OR_RETURN(auto right, Operand(context, *right_));
+    FillWith(out, context.rows, [&](int64_t i) {
+      return left->RangeEquals(*right, i, i + 1, i,
+                               arrow::EqualOptions::Defaults().nans_equal(true)) == want;
+    });
     if (context.rows == 0) return Status::OK();
-    auto matched =
-        arrow::compute::CallFunction("match_substring_regex", {array}, &options_);
-    if (!matched.ok()) return InvalidInput("expression: ", matched.status().message());
-    const auto result = matched->make_array();
-    CopyBitmap(out, context.rows, result->data()->buffers[1]->data(), result->offset());
-    if (!want) {
-      for (int64_t w = 0; w < WordCount(context.rows); ++w) out[w] = ~out[w];
-      ClearTail(out, context.rows);
-    }
-    AndValidity(*result, out);
+    AndValidity(*left, out);
+    AndValidity(*right, out);
     return Status::OK();
   }
 
  private:
-  ValuePtr text_;
-  arrow::compute::MatchSubstringOptions options_;
+  Result<std::shared_ptr<arrow::Array>> Operand(const EvalContext& context,
+                                                const ValueExpr& value) const {
+    GLAIVE_ASSIGN_OR_RETURN(auto array, value.EvalArray(context));
+    return CastArray(array, type_, CastFailure::kError);
+  }
+  ValuePtr left_;
+  ValuePtr right_;
+  TypePtr type_;
 };
 
 class TextPairsExpr : public BoolExpr {
@@ -353,17 +390,6 @@ class TextPairsExpr : public BoolExpr {
   char escape_;
 };
 
-std::shared_ptr<arrow::DataType> ElementType(const arrow::DataType& type) {
-  switch (type.id()) {
-    case arrow::Type::LIST:
-    case arrow::Type::LARGE_LIST:
-    case arrow::Type::FIXED_SIZE_LIST:
-      return type.field(0)->type();
-    default:
-      return nullptr;
-  }
-}
-
 }  // namespace
 
 BoolPtr MakeTruth(Truth value) { return std::make_shared<TruthExpr>(value); }
@@ -387,6 +413,7 @@ BoolPtr MakeIs(BoolPtr operand, bool truth) {
   return std::make_shared<IsExpr>(std::move(operand), truth);
 }
 BoolPtr MakeFromValue(ValuePtr operand) {
+  if (BoolPtr condition = operand->condition(); condition != nullptr) return condition;
   return std::make_shared<FromValueExpr>(std::move(operand));
 }
 
@@ -405,6 +432,12 @@ Result<BoolPtr> MakeComparison(CompareOp op, ValuePtr left, ValuePtr right) {
     return MakeTest(std::move(right), std::move(test));
   }
   GLAIVE_ASSIGN_OR_RETURN(auto type, ComparisonType(left->type(), right->type()));
+  if ((IsList(*type) || type->id() == arrow::Type::STRUCT) &&
+      (op == CompareOp::kEq || op == CompareOp::kNe)) {
+    BoolPtr equal = std::make_shared<NestedEqualExpr>(std::move(left), std::move(right),
+                                                      std::move(type));
+    return op == CompareOp::kEq ? equal : MakeNot(std::move(equal));
+  }
   if (!DispatchValues(type->id(), []<typename Values>() {})) {
     return NotSupported("expression: comparison of values of type ", type->ToString(),
                         " is not supported");
@@ -432,16 +465,6 @@ Result<BoolPtr> MakeListHas(ValuePtr list, const std::vector<Literal>& needles,
     tests.push_back(std::move(test));
   }
   return std::make_shared<ListHasExpr>(std::move(list), std::move(tests));
-}
-
-Result<BoolPtr> MakeRegex(ValuePtr text, std::string pattern) {
-  const auto id = text->type()->id();
-  if (id != arrow::Type::STRING && id != arrow::Type::LARGE_STRING) {
-    return InvalidInput(
-        "expression: regular expressions need a string, not a value of type ",
-        text->type()->ToString());
-  }
-  return std::make_shared<RegexExpr>(std::move(text), std::move(pattern));
 }
 
 Result<BoolPtr> MakeTextPairs(TextTest test, ValuePtr text, ValuePtr pattern,

@@ -68,6 +68,8 @@ class Formatter {
         return "Time64(\"" + node.text + "\")";
       case NodeKind::kTimestamp:
         return "Timestamp(\"" + node.text + "\")";
+      case NodeKind::kInterval:
+        return "Interval(\"" + node.text + "\")";
       case NodeKind::kArray:
         return "[" + List(node, 0, nullptr) + "]";
       case NodeKind::kName: {
@@ -111,14 +113,35 @@ class Formatter {
                Operand(node, 1, 0) + " AND " + Operand(node, 2, 0);
       case NodeKind::kLike:
         return child(0) + (node.flag ? " NOT " : " ") +
-               (node.op == "ilike" ? "ILIKE " : "LIKE ") + child(1);
+               (node.op == "ilike"     ? "ILIKE "
+                : node.op == "similar" ? "SIMILAR TO "
+                                       : "LIKE ") +
+               child(1);
+      case NodeKind::kRegex:
+        return child(0) + (node.flag ? " !" : " ") + node.op + " " + child(1);
       case NodeKind::kArithmetic:
         return "(" + Operand(node, 0, 1) + " " + node.op + " " + Operand(node, 1, 0) +
                ")";
       case NodeKind::kNegate:
         return "(- " + child(0) + ")";
       case NodeKind::kCast:
-        return "CAST(" + child(0) + " AS " + node.text + ")";
+        return (node.flag ? "TRY_CAST(" : "CAST(") + child(0) + " AS " + node.text + ")";
+      case NodeKind::kCase: {
+        std::string text = "CASE";
+        size_t i = 0;
+        if (node.flag) text += " " + child(i++);
+        const size_t last = node.children.size() - (node.op == "else" ? 1 : 0);
+        for (; i + 1 < last; i += 2) {
+          text += " WHEN " + child(i) + " THEN " + child(i + 1);
+        }
+        if (node.op == "else") text += " ELSE " + child(last);
+        return text + " END";
+      }
+      case NodeKind::kSubscript:
+        return child(0) + "[" + child(1) + "]";
+      case NodeKind::kSlice:
+        return child(0) + "[" + child(1) + ":" + child(2) +
+               (node.children.size() > 3 ? ":" + child(3) : "") + "]";
       case NodeKind::kCall:
         return node.text + "(" + List(node, 0, nullptr) + ")";
     }

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "expr/calendar.h"
+
 namespace glaive::expr {
 namespace {
 
@@ -16,17 +18,6 @@ Int128 PowerOfTen(int exponent) {
   return power;
 }
 
-// Days since 1970-01-01 in the proleptic Gregorian calendar.
-int64_t DaysFromCivil(int64_t year, int month, int day) {
-  year -= month <= 2 ? 1 : 0;
-  const int64_t era = (year >= 0 ? year : year - 399) / 400;
-  const int64_t year_of_era = year - era * 400;
-  const int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-  const int64_t day_of_era =
-      year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-  return era * 146097 + day_of_era - 719468;
-}
-
 // Reads text from the front.
 class Reader {
  public:
@@ -36,6 +27,11 @@ class Reader {
   bool Accept(char c) {
     if (done() || text_[at_] != c) return false;
     ++at_;
+    return true;
+  }
+  bool AcceptText(std::string_view text) {
+    if (text_.substr(at_, text.size()) != text) return false;
+    at_ += text.size();
     return true;
   }
   // Exactly `digits` digits.
@@ -74,23 +70,24 @@ std::optional<int64_t> ReadDate(Reader* in) {
   const auto day = in->Digits(2);
   if (!day || *month < 1 || *month > 12) return std::nullopt;
   const int y = negative ? -*year : *year;
-  const bool leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
-  constexpr int kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  const int last = *month == 2 && leap ? 29 : kDays[*month - 1];
-  if (*day < 1 || *day > last) return std::nullopt;
+  if (*day < 1 || *day > DaysInMonth(y, *month)) return std::nullopt;
   return DaysFromCivil(y, *month, *day);
 }
 
-std::optional<Int128> ReadTime(Reader* in) {
+// `full`: hours and minutes alone are no time.
+std::optional<Int128> ReadTime(Reader* in, bool full) {
   const auto hour = in->Digits(2);
   if (!hour || *hour > 23 || !in->Accept(':')) return std::nullopt;
   const auto minute = in->Digits(2);
   if (!minute || *minute > 59) return std::nullopt;
   int64_t seconds = *hour * 3600 + *minute * 60;
   int64_t nanos = 0;
-  if (in->Accept(':')) {
+  const bool has_seconds = in->Accept(':');
+  if (full && !has_seconds) return std::nullopt;
+  if (has_seconds) {
     const auto second = in->Digits(2);
-    if (!second || *second > 59) return std::nullopt;
+    // A leap second counts as the first second of the next minute.
+    if (!second || *second > 60) return std::nullopt;
     seconds += *second;
     if (in->Accept('.')) {
       const auto fraction = in->Fraction();
@@ -173,7 +170,7 @@ std::optional<int64_t> ParseDate(std::string_view text) {
 
 std::optional<Int128> ParseTime(std::string_view text) {
   Reader in(text);
-  const auto nanos = ReadTime(&in);
+  const auto nanos = ReadTime(&in, false);
   return in.done() ? nanos : std::nullopt;
 }
 
@@ -184,11 +181,13 @@ std::optional<Int128> ParseTimestamp(std::string_view text) {
   Int128 nanos = static_cast<Int128>(*days) * 86400 * 1000000000;
   if (in.done()) return nanos;
   if (!in.Accept('T') && !in.Accept('t') && !in.Accept(' ')) return std::nullopt;
-  const auto time = ReadTime(&in);
+  const auto time = ReadTime(&in, true);
   if (!time) return std::nullopt;
   nanos += *time;
   if (in.done()) return nanos;
   in.Accept(' ');
+  if (in.AcceptText("UTC"))
+    return in.done() ? std::optional<Int128>(nanos) : std::nullopt;
   const auto zone = ReadZone(&in);
   if (!zone || !in.done()) return std::nullopt;
   return nanos - static_cast<Int128>(*zone) * 1000000000;

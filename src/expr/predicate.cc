@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <arrow/array.h>
+#include <arrow/array/concatenate.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
@@ -15,6 +16,10 @@
 
 namespace glaive::expr {
 namespace {
+
+// Rows that are evaluated together, so that what one step leaves is still in the cache
+// when the next reads it. A multiple of 64.
+constexpr int64_t kChunkRows = 16384;
 
 bool Has(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -64,7 +69,15 @@ Result<int64_t> Predicate::Evaluate(const arrow::RecordBatch& batch,
   const int64_t rows = batch.num_rows();
   if (rows == 0) return 0;
   Words words(static_cast<size_t>(WordCount(rows)));
-  GLAIVE_RETURN_NOT_OK(impl_->root->Eval({batch, rows}, true, words.data()));
+  if (rows < 2 * kChunkRows) {
+    GLAIVE_RETURN_NOT_OK(impl_->root->Eval({batch, rows}, true, words.data()));
+  } else {
+    for (int64_t begin = 0; begin < rows; begin += kChunkRows) {
+      const auto chunk = batch.Slice(begin, kChunkRows);
+      GLAIVE_RETURN_NOT_OK(impl_->root->Eval({*chunk, chunk->num_rows()}, true,
+                                             words.data() + begin / 64));
+    }
+  }
   std::memcpy(keep, words.data(), static_cast<size_t>((rows + 7) / 8));
   return CountMask(words.data(), rows);
 }
@@ -110,6 +123,13 @@ Result<std::shared_ptr<const ScalarExpr>> ScalarExpr::MakeCastTo(
                           MakeCast(plain->impl_->root, std::move(type)));
   cast->impl_->columns = plain->impl_->columns;
   cast->impl_->extra = plain->impl_->extra;
+  if (plain->impl_->root->constant() != nullptr &&
+      cast->impl_->root->constant() == nullptr) {
+    // It failed for the one value there is: say so now.
+    const auto empty = arrow::RecordBatch::Make(
+        arrow::schema({}), 1, std::vector<std::shared_ptr<arrow::Array>>());
+    GLAIVE_RETURN_NOT_OK(cast->impl_->root->Eval({*empty, 1}).status());
+  }
   return cast;
 }
 
@@ -122,9 +142,18 @@ std::shared_ptr<arrow::DataType> ScalarExpr::type() const { return impl_->root->
 
 Result<std::shared_ptr<arrow::Array>> ScalarExpr::Evaluate(
     const arrow::RecordBatch& batch) const {
-  GLAIVE_ASSIGN_OR_RETURN(auto array, impl_->root->EvalArray({batch, batch.num_rows()}));
-  // A dictionary-typed expression is a plain column: its type stays.
-  return array;
+  const int64_t rows = batch.num_rows();
+  if (rows < 2 * kChunkRows || impl_->plain || impl_->root->constant() != nullptr) {
+    return impl_->root->EvalArray({batch, rows});
+  }
+  arrow::ArrayVector chunks;
+  for (int64_t begin = 0; begin < rows; begin += kChunkRows) {
+    const auto chunk = batch.Slice(begin, kChunkRows);
+    GLAIVE_ASSIGN_OR_RETURN(auto array,
+                            impl_->root->EvalArray({*chunk, chunk->num_rows()}));
+    chunks.push_back(std::move(array));
+  }
+  return arrow::Concatenate(chunks);
 }
 
 }  // namespace glaive::expr

@@ -24,9 +24,10 @@ int HexValue(char c) {
 }
 
 // Longest first, so that a prefix never hides a longer operator.
-constexpr std::array<std::string_view, 26> kSymbols = {
-    "<=>", "==", "!=", "<>", "<=", ">=", "||", "::", "<<", ">>", "=", "<", ">",
-    "+",   "-",  "*",  "/",  "%",  "(",  ")",  ",",  ".",  "[",  "]", ";", "~"};
+constexpr std::array<std::string_view, 34> kSymbols = {
+    "<=>", "!~*", "==", "!=", "<>", "<=", ">=", "||", "::", "<<", ">>", "!~",
+    "~*",  "=",   "<",  ">",  "+",  "-",  "*",  "/",  "%",  "(",  ")",  ",",
+    ".",   "[",   "]",  ";",  "~",  "&",  "|",  "^",  ":",  "?"};
 
 // Length of the valid UTF-8 prefix: strings become Arrow strings, which must be valid.
 size_t ValidPrefix(std::string_view text) {
