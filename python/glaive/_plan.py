@@ -5,10 +5,13 @@ Sync and async builders fill in the same `Plan`; each of its executing methods m
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, List, Optional
 
+from ._glaive import format_field_path
 from ._lazy import np, pa
+from ._order import describe, sorted_rows
 from ._unsupported import refuse
 from .exceptions import InvalidInputError, InvalidTypeError, NotFoundError, OutOfRangeError, QueryTimeoutError
 
@@ -47,6 +50,8 @@ class Plan:
         "refine_factor",
         "ef",
         "bypass_vector_index",
+        "fast_search",
+        "ordering",
         "offsets",
         "row_ids",
     )
@@ -57,7 +62,7 @@ class Plan:
         self.with_row_id = self.with_row_address = self.batch = False
         self.fragment_ids = self.metric = self.postfilter = self.lower_bound = self.upper_bound = None
         self.minimum_nprobes = self.maximum_nprobes = self.refine_factor = self.ef = None
-        self.bypass_vector_index = self.offsets = self.row_ids = None
+        self.bypass_vector_index = self.fast_search = self.ordering = self.offsets = self.row_ids = None
 
     def copy(self) -> "Plan":
         other = Plan.__new__(Plan)
@@ -113,6 +118,8 @@ class Plan:
     def to_table(self, timeout: Optional[timedelta] = None, cancel=None) -> "pyarrow.Table":
         """The whole result."""
         seconds = _seconds(timeout)
+        if self.ordering is not None:
+            return self._ordered(seconds, cancel)
         if self.queries is not None:
             return self._nearest(seconds, cancel)
         if self.offsets is not None or self.row_ids is not None:
@@ -135,9 +142,13 @@ class Plan:
             batch_size = check_count("batch_size", batch_size)
             if batch_size == 0:
                 raise InvalidInputError("batch_size must be greater than 0")
-        if self.queries is not None or self.offsets is not None or self.row_ids is not None:
+        if any(x is not None for x in (self.queries, self.offsets, self.row_ids, self.ordering)):
             return self.to_table(timeout).combine_chunks().to_reader(max_chunksize=batch_size)
-        reader = self.table.scan(
+        reader = self._scan(batch_size, _seconds(timeout))
+        return pa.RecordBatchReader.from_batches(reader.schema, reader)
+
+    def _scan(self, batch_size, seconds):
+        return self.table.scan(
             self.columns,
             self.filter,
             self.limit,
@@ -146,9 +157,8 @@ class Plan:
             with_row_address=self.with_row_address,
             fragment_ids=self.fragment_ids,
             batch_size=batch_size,
-            timeout=_seconds(timeout),
+            timeout=seconds,
         )
-        return pa.RecordBatchReader.from_batches(reader.schema, reader)
 
     def output_schema(self) -> "pyarrow.Schema":
         """The schema of the result, told without computing it."""
@@ -167,11 +177,72 @@ class Plan:
 
     def explain(self) -> str:
         """The steps of the plan as text."""
+        if self.ordering is not None:
+            plan = self.copy()
+            plan.ordering = None
+            unlimited = self.queries is None
+            if unlimited:
+                plan.limit = plan.offset = None
+            top = "" if self.limit is None or not unlimited else f"TopK(fetch={self.limit + (self.offset or 0)}), "
+            return f"SortExec: {top}expr=[{describe(self.ordering)}]\n" + _indented(plan.explain())
         common = dict(with_row_id=self.with_row_id)
         if self.queries is None:
             return self.table.explain_scan(self.columns, self.filter, self.limit, self.offset, **common)
         columns, _ = self._searched_columns()
         return self.table.explain_nearest(columns=columns, **self._search(), **common)
+
+    def analyze(self) -> str:
+        """The steps of the plan, after carrying it out: with the time it took and what came out."""
+        began = time.perf_counter()
+        result = self.to_table()
+        elapsed = (time.perf_counter() - began) * 1000
+        metrics = f"output_rows={result.num_rows}, output_bytes={result.nbytes}"
+        return f"AnalyzeExec verbose=true, elapsed={elapsed:.3f}ms, metrics=[{metrics}]\n" + _indented(self.explain())
+
+    # --- order ---
+
+    def _ordered(self, seconds, cancel):
+        """Reads the columns to sort by along, sorts, and leaves out those that were not asked for."""
+        names = [one.column_name for one in self.ordering]
+        plan = self.copy()
+        plan.ordering = None
+        if self.columns is None:
+            fields = self.table.schema().names
+            plan.columns = [format_field_path([name]) for name in fields]
+            if self.queries is not None:
+                plan.columns.append(_DISTANCE)
+                fields = [*fields, _DISTANCE]
+            known = dict(zip(fields, range(len(fields))))
+        elif isinstance(self.columns, dict):
+            plan.columns = dict(self.columns)
+            known = {}
+        else:
+            plan.columns = list(self.columns)
+            if self.queries is not None and _DISTANCE not in plan.columns:
+                plan.columns.append(_DISTANCE)
+            known = dict(zip(plan.columns, range(len(plan.columns))))
+        shown = len(plan.columns)
+        positions = []
+        for name in names:
+            if name not in known:
+                known[name] = len(plan.columns)
+                if isinstance(plan.columns, dict):
+                    plan.columns[f"__order_{len(positions)}"] = name
+                else:
+                    plan.columns.append(name)
+            positions.append(known[name])
+        if self.queries is None:
+            plan.limit = plan.offset = None
+            rows = plan._scan(None, seconds)
+            result = sorted_rows(rows.schema, rows, self.ordering, positions, self.limit, self.offset or 0)
+        else:
+            found = plan._nearest(seconds, cancel)
+            lead = 1 if self.batch and _QUERY_INDEX in found.column_names else 0
+            shown += lead
+            result = sorted_rows(found.schema, found.to_batches(), self.ordering, [p + lead for p in positions])
+            plan_columns = len(plan.columns) + lead
+            return result.select([*range(shown), *range(plan_columns, result.num_columns)])
+        return result.select([*range(shown), *range(len(plan.columns), result.num_columns)])
 
     # --- vector search ---
 
@@ -211,6 +282,10 @@ class Plan:
         return [c for c in columns if c != _DISTANCE] or ["_rowid"], list(columns)
 
     def _nearest(self, seconds, cancel):
+        if self.fast_search:
+            if self.table.stats()["num_indices"]:
+                raise refuse("fast_search on a table with an index")
+            return self.output_schema().empty_table()  # rows that are in no index are left out: all of them
         columns, order = self._searched_columns()
         found = self.table.nearest(
             columns=columns,
@@ -259,6 +334,10 @@ class Plan:
             if len(there) == len(self.offsets):
                 raise
             return self.table.take_offsets(there, self.columns, **options)
+
+
+def _indented(plan: str) -> str:
+    return "".join(f"  {line}\n" if line else "\n" for line in plan.splitlines())
 
 
 # --- arguments ----------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, Tuple, Typ
 
 from . import _pool
 from ._lazy import pa
+from ._order import check_ordering
 from ._plan import DEFAULT_NPROBES, Plan, check_count, check_metric, prepare_queries
 from ._query_common import (
     ColumnOrdering,
@@ -121,14 +122,19 @@ class AsyncQueryBase:
         return await _pool.run(self._plan.explain)
 
     async def analyze_plan(self, distributed_metrics: Literal["aggregate", "per_worker", "full"] = "aggregate") -> str:
-        """Not supported yet."""
-        raise refuse(f"{type(self).__name__}.analyze_plan")
+        """The steps of the plan as text, after carrying it out: with the time it took and the rows that came out."""
+        return await _pool.run(self._plan.copy().analyze)
 
     def to_query_object(self) -> Query:
         """The options gathered so far."""
         plan = self._plan
         return Query(
-            filter=plan.filter, limit=plan.limit, offset=plan.offset, columns=plan.columns, with_row_id=plan.with_row_id
+            filter=plan.filter,
+            limit=plan.limit,
+            offset=plan.offset,
+            columns=plan.columns,
+            with_row_id=plan.with_row_id,
+            order_by=plan.ordering,
         )
 
 
@@ -156,14 +162,14 @@ class AsyncStandardQuery(AsyncQueryBase):
         return self
 
     def order_by(self, ordering: Optional[List[ColumnOrdering]]) -> "Self":
-        """Not supported yet: raises NotImplementedError unless `ordering` is None."""
-        if ordering is not None:
-            raise refuse(f"{type(self).__name__}.order_by")
+        """Sorts the rows by these columns; see `LanceQueryBuilder.order_by`."""
+        self._plan.ordering = check_ordering(ordering)
         return self
 
     def fast_search(self) -> "Self":
-        """Not supported yet."""
-        raise refuse(f"{type(self).__name__}.fast_search")
+        """Leaves rows out that are in no index; without an index a search finds nothing."""
+        self._plan.fast_search = True
+        return self
 
     def use_lsm(self, enable: bool) -> "Self":
         """False is what happens anyway; True is not supported yet."""
@@ -273,7 +279,6 @@ class AsyncVectorQuery(AsyncStandardQuery, AsyncVectorQueryBase):
         return query
 
 
-@not_built("analyze_plan", asynchronous=True)
 @not_built("fragment_ids")
 class AsyncTakeQuery(Take, AsyncQueryBase):
     """Rows by position or by row id, in the table's order. Made by `AsyncTable.take_offsets` and `AsyncTable.take_row_ids`."""

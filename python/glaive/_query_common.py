@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple, Union
 
 from ._plan import Plan, check_count
 from ._unsupported import refuse
@@ -61,6 +61,10 @@ class Query:
     ef: Optional[int] = None
     bypass_vector_index: Optional[bool] = None
     order_by: Optional[List[ColumnOrdering]] = None
+
+    def __iter__(self) -> Iterator[Tuple[str, Any]]:
+        """(name, value) of each option."""
+        return iter(vars(self).items())
 
 
 # --- results ------------------------------------------------------------------------------------------------
@@ -128,6 +132,8 @@ def vector_query(plan: Plan) -> Query:
         offset=plan.offset,
         ef=plan.ef,
         bypass_vector_index=plan.bypass_vector_index,
+        fast_search=plan.fast_search,
+        order_by=plan.ordering,
     )
 
 

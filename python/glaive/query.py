@@ -25,6 +25,7 @@ from ._full_text import (
     PhraseQuery,
 )
 from ._lazy import np, pa
+from ._order import check_ordering
 from ._plan import Plan, check_count, prepare_queries, query_width
 from ._query_async import (
     AsyncQuery,
@@ -150,6 +151,11 @@ class LanceQueryBuilder(ABC):
         self._table = table
         self._plan = Plan(table._inner)
 
+    @property
+    def _where(self) -> Optional[str]:
+        """The conditions so far."""
+        return self._plan.filter
+
     def limit(self, limit: Union[int, None]) -> "Self":
         """At most `limit` rows. None or a number <= 0 takes the limit away: all rows."""
         self._plan.limit = None if limit is None or limit <= 0 else check_count("limit", limit)
@@ -195,9 +201,8 @@ class LanceQueryBuilder(ABC):
         return self
 
     def order_by(self, ordering: Optional[List[ColumnOrdering]]) -> "Self":
-        """Not supported yet: raises NotImplementedError unless `ordering` is None."""
-        if ordering is not None:
-            raise refuse(f"{type(self).__name__}.order_by")
+        """Sorts the rows by these columns, the first one deciding most; of a search: the nearest rows. None: as they come."""
+        self._plan.ordering = check_ordering(ordering)
         return self
 
     def use_lsm(self, enable: bool) -> "Self":
@@ -223,8 +228,8 @@ class LanceQueryBuilder(ABC):
         raise refuse(f"{type(self).__name__}.vector")
 
     def analyze_plan(self, distributed_metrics: Literal["aggregate", "per_worker", "full"] = "aggregate") -> str:
-        """Not supported yet."""
-        raise refuse(f"{type(self).__name__}.analyze_plan")
+        """The steps of the plan as text, after carrying it out: with the time it took and the rows that came out."""
+        return self._plan.analyze()
 
     @abstractmethod
     def to_query_object(self) -> Query:
@@ -303,6 +308,7 @@ class LanceEmptyQueryBuilder(LanceQueryBuilder):
             with_row_id=plan.with_row_id or None,
             with_row_address=plan.with_row_address or None,
             fragment_ids=plan.fragment_ids,
+            order_by=plan.ordering,
         )
 
 
@@ -321,9 +327,8 @@ class LanceVectorQueryBuilder(LanceQueryBuilder):
         fast_search: Optional[bool] = None,
     ):
         super().__init__(table)
-        if fast_search:
-            raise refuse("LanceVectorQueryBuilder.fast_search")
         plan = self._plan
+        plan.fast_search = bool(fast_search) or None
         plan.queries, plan.batch = prepare_queries(query)
         plan.column = vector_column_for(plan.table, vector_column, query_width(plan.queries))
 
@@ -392,8 +397,9 @@ class LanceVectorQueryBuilder(LanceQueryBuilder):
         return self
 
     def fast_search(self) -> "LanceVectorQueryBuilder":
-        """Not supported yet."""
-        raise refuse("LanceVectorQueryBuilder.fast_search")
+        """Leaves rows out that are in no index; without an index the result is empty. NotImplementedError when there is one."""
+        self._plan.fast_search = True
+        return self
 
     def to_query_object(self) -> Query:
         """The options gathered so far."""
@@ -402,7 +408,7 @@ class LanceVectorQueryBuilder(LanceQueryBuilder):
         return query
 
 
-@not_built("analyze_plan", "fragment_ids", "with_fragments")
+@not_built("fragment_ids", "with_fragments")
 class LanceTakeQueryBuilder(Take):
     """Rows by position or by row id, in the table's order. Made by `Table.take_offsets` and `Table.take_row_ids`."""
 
@@ -446,6 +452,10 @@ class LanceTakeQueryBuilder(Take):
     def explain_plan(self, verbose: Optional[bool] = False) -> str:
         """The steps of the plan as text."""
         return self._plan.explain()
+
+    def analyze_plan(self, distributed_metrics: Literal["aggregate", "per_worker", "full"] = "aggregate") -> str:
+        """The steps of the plan as text, after carrying it out."""
+        return self._plan.analyze()
 
 
 for _class in (
