@@ -290,8 +290,19 @@ class LanceModel(pydantic.BaseModel):
 
 
 def model_to_dict(model: pydantic.BaseModel) -> Dict[str, Any]:
-    """The model as a row: field name -> value, nested models as dicts, enum members as their values."""
-    return {name: _plain(value) for name, value in model.model_dump().items()}
+    """The model as a row: field name -> value, nested models as dicts, enum members as their values; no computed fields."""
+    return {name: _plain(value) for name, value in _without_computed(model, model.model_dump()).items()}
+
+
+def _without_computed(value: Any, dumped: Any) -> Any:
+    """What `value` was dumped to, without the computed fields of models in it: they are no columns."""
+    if isinstance(value, pydantic.BaseModel) and isinstance(dumped, dict):
+        computed = type(value).model_computed_fields
+        return {name: _without_computed(getattr(value, name, None), d) for name, d in dumped.items() if name not in computed}
+    if isinstance(value, (list, tuple)) and value and isinstance(dumped, (list, tuple)) and len(dumped) == len(value):
+        if isinstance(value[0], (pydantic.BaseModel, list, tuple)):
+            return [_without_computed(*both) for both in zip(value, dumped)]
+    return dumped
 
 
 def _plain(value: Any) -> Any:

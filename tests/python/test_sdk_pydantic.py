@@ -4,6 +4,7 @@ import datetime as dt
 import enum
 from typing import Annotated, Dict, List, Literal, Optional, Tuple, Union
 
+import glaive
 import numpy as np
 import pyarrow as pa
 import pydantic
@@ -145,3 +146,93 @@ def test_aliases_at_every_level():
     assert model_from_row(Outer, {"inner": {"number": 1}, "many": [{"number": 2}, {"number": 3}]}) == made
     with pytest.raises(pydantic.ValidationError, match="in"):
         model_from_row(Outer, {"inner": {"number": "x"}, "many": []})
+
+
+def test_computed_fields_are_no_columns():
+    class Side(pydantic.BaseModel):
+        length: float
+
+        @pydantic.computed_field
+        @property
+        def twice(self) -> float:
+            return 2 * self.length
+
+    class Shape(LanceModel):
+        name: str
+        main: Side
+        others: List[Side]
+        maybe: Optional[Side] = None
+
+        @pydantic.computed_field
+        @property
+        def count(self) -> int:
+            return 1 + len(self.others)
+
+    shapes = [Shape(name="a", main=Side(length=1), others=[Side(length=2), Side(length=3)]), Shape(name="b", main=Side(length=4), others=[])]
+    assert Shape.to_arrow_schema().names == ["name", "main", "others", "maybe"]
+    for table in (glaive.connect("memory://").create_table("t", shapes), glaive.connect("memory://").create_table("t", schema=Shape)):
+        if table.count_rows() == 0:
+            table.add(shapes)
+        assert table.to_arrow().to_pylist() == [
+            {"name": "a", "main": {"length": 1}, "others": [{"length": 2}, {"length": 3}], "maybe": None},
+            {"name": "b", "main": {"length": 4}, "others": [], "maybe": None},
+        ]
+        found = table.search().to_pydantic(Shape)
+        assert found == shapes and found[0].count == 3
+
+
+class Rank(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+def test_models_of_all_kinds_of_fields_come_back_equal():
+    class Detail(pydantic.BaseModel):
+        x: int
+        label: Optional[str] = None
+        tags: List[str] = []
+
+    class Record(LanceModel):
+        model_config = pydantic.ConfigDict(populate_by_name=True)
+        id: int = pydantic.Field(alias="ID")
+        when: dt.datetime = pydantic.Field(json_schema_extra={"tz": "UTC"})
+        local: dt.datetime
+        day: Optional[dt.date] = None
+        colour: Mood
+        colours: List[Mood] = []
+        level: Rank
+        detail: Detail
+        details: List[Detail]
+        maybe: Optional[Detail] = None
+        grid: List[List[int]] = []
+        vec: Vector(2)
+        half: Vector(3, pa.float16(), nullable=False)
+        codes: Optional[Vector(2, pa.uint8())] = None
+        many: MultiVector(2)
+        raw: bytes
+
+    def record(i, **more):
+        return Record(
+            ID=i,
+            when=dt.datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=dt.timezone.utc),
+            local=dt.datetime(1969, 12, 31, 23, 59, 59, 999999),
+            colour=Mood.GOOD,
+            level=Rank.HIGH,
+            detail=Detail(x=i, tags=["q", ""]),
+            details=[Detail(x=2), Detail(x=3, label="z")][: i % 3],
+            vec=[i, 2.5],
+            half=[0.5, 1, 2],
+            many=[[1, 2], [3, 4]],
+            raw=bytes([0, i]),
+            **more,
+        )
+
+    full = dict(day=dt.date(1900, 2, 28), colours=[Mood.BAD, Mood.GOOD], maybe=Detail(x=-1), grid=[[1], [], [2, 3]], codes=[0, 255])
+    records = [record(1), record(2, **full), record(3)]
+    db = glaive.connect("memory://")
+    table = db.create_table("t", schema=Record)
+    table.add(records)
+    assert table.search().to_pydantic(Record) == records
+    assert db.create_table("u", records).search().to_pydantic(Record) == records
+    near = table.search([2, 2.5], vector_column_name="vec").limit(1).to_pydantic(Record)
+    assert near == [records[1]] and isinstance(near[0].colour, Mood) and isinstance(near[0].level, Rank)

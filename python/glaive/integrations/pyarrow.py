@@ -56,7 +56,14 @@ class PyarrowScannerAdapter(pa.dataset.Scanner):
 
     def count_rows(self) -> int:
         """How many rows the scan yields."""
+        if isinstance(self.filter, pa.compute.Expression):
+            return self._filtered().count_rows()
         return self.table.count_rows(self.filter)
+
+    def _filtered(self) -> pa.dataset.Scanner:
+        """The scan with an Arrow expression as filter, which pyarrow evaluates over the rows as they are read."""
+        rows = self.table.search().to_batches(self.batch_size)
+        return pa.dataset.Scanner.from_batches(rows, columns=self.columns, filter=self.filter)
 
     def _query(self, limit: Optional[int] = None):
         query = self.table.search()
@@ -64,7 +71,7 @@ class PyarrowScannerAdapter(pa.dataset.Scanner):
             query = query.limit(limit)
         if self.columns is not None:
             query = query.select(self.columns)
-        if self.filter is not None:
+        if isinstance(self.filter, str):
             query = query.where(self.filter)
         return query
 
@@ -82,6 +89,9 @@ class PyarrowScannerAdapter(pa.dataset.Scanner):
         """The rows (at most `limit`) as a reader; it streams. ValueError for a limit below 1."""
         if limit is not None and limit <= 0:
             raise InvalidInputError("limit must be positive")
+        if isinstance(self.filter, pa.compute.Expression):
+            scan = self._filtered()
+            return scan.to_reader() if limit is None else scan.head(limit).to_reader()
         return self._query(limit).to_batches(self.batch_size)
 
     def to_batches(self) -> pa.RecordBatchReader:
@@ -120,7 +130,7 @@ class PyarrowDatasetAdapter(pa.dataset.Dataset):
 
     def count_rows(self, filter: Optional[Filter] = None, **kwargs) -> int:
         """How many rows there are, or for how many `filter` is true."""
-        return self.table.count_rows(filter)
+        return self.scanner(filter=filter).count_rows()
 
     def scanner(
         self,
