@@ -359,6 +359,8 @@ class Table(_Readable):
         "overwrite" replaces data and schema. ``progress``: see ``Connection.create_table``."""
     def delete(self, predicate: str) -> tuple[int, int]:
         """(deleted rows, new version)."""
+    def update(self, where: str | None, expressions: Sequence[tuple[str, str]], values: Any = None) -> tuple[int, int]:
+        """(updated rows, new version). ``expressions``: column and SQL; ``values``: a table of one row."""
     def checkout(self, version: int | str) -> None:
         """Pins to a version number or a tag. NotFoundError when there is none."""
     def checkout_latest(self) -> None:
@@ -431,9 +433,26 @@ class Dataset(_Readable):
     def checkout(self, version: int | str) -> Dataset: ...
     def restore(self) -> Dataset: ...
     def delete(
-        self, predicate: str, *, timeout: float | None = None, cancel: CancelToken | None = None
+        self,
+        predicate: str,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        conflict_retries: int | None = None,
+        retry_timeout: float | None = None,
     ) -> tuple[Dataset, int]:
         """(next snapshot, deleted rows)."""
+    def update(
+        self,
+        where: str | None,
+        expressions: Sequence[tuple[str, str]],
+        values: Any = None,
+        *,
+        conflict_retries: int | None = None,
+        retry_timeout: float | None = None,
+        data_storage_version: str | None = None,
+    ) -> tuple[Dataset, int]:
+        """(next snapshot, updated rows). ``expressions``: column and SQL; ``values``: a table of one row."""
     def num_fragments(self) -> int: ...
     def fragment_ids(self) -> list[int]: ...
     def fragment(self, fragment_id: int) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 TABLE = (
     "blob_columns create_index_async drop_index fetch_blob_files fetch_blob_ranges "
-    "fetch_blobs function_errors index_stats list_indices optimize refresh_column refresh_column_async tokenize update "
+    "fetch_blobs function_errors index_stats list_indices optimize refresh_column refresh_column_async tokenize "
     "wait_for_index"
 ).split()
 TABLE_LSM = (

@@ -19,6 +19,14 @@ class DeleteResult:
 
 
 @dataclass(frozen=True)
+class UpdateResult:
+    """`rows_updated`, and the table's `version` afterwards."""
+
+    rows_updated: int
+    version: int
+
+
+@dataclass(frozen=True)
 class AddColumnsResult:
     """`version`: the table's version after the columns were added."""
 

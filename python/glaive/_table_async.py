@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, Union
 
-from . import _handle, _later, _pool
+from . import _changes, _handle, _later, _pool
 from ._plan import Plan
 from ._query_common import check_blob_mode
 from ._schema_changes import AsyncSchemaChanges
-from ._results import AddResult, DeleteResult
+from ._results import AddResult, DeleteResult, UpdateResult
 from ._unsupported import not_built, refuse
 from .exceptions import InvalidInputError, InvalidTypeError
 from .query import AsyncQuery, AsyncTakeQuery, AsyncVectorQuery
@@ -227,6 +227,16 @@ class AsyncTable(AsyncSchemaChanges):
     async def delete(self, where: str) -> DeleteResult:
         """See `LanceTable.delete`."""
         return await _pool.run(_handle.delete, self._inner, where)
+
+    async def update(
+        self,
+        updates: Optional[Dict[str, Any]] = None,
+        *,
+        where: Optional[str] = None,
+        updates_sql: Optional[Dict[str, str]] = None,
+    ) -> UpdateResult:
+        """See `LanceTable.update`; `updates` are its `values`."""
+        return await _pool.run(_changes.update, self._inner, where, updates, updates_sql)
 
     # --- versions ---
 
