@@ -15,6 +15,7 @@
 
 #include "arrow_interop.h"
 #include "call.h"
+#include "db/merge.h"
 #include "exec/scan.h"
 #include "exec/update.h"
 
@@ -58,6 +59,63 @@ exec::UpdateOptions ParseUpdate(std::optional<std::string> where,
   return options;
 }
 
+// The options of a merge as the Python builders collect them.
+exec::MergeOptions ParseMerge(const nb::dict& given, Call* call) {
+  exec::MergeOptions options;
+  for (const auto& [key, value] : given) {
+    const auto name = nb::cast<std::string>(key);
+    if (name == "on") {
+      options.on = nb::cast<std::vector<std::string>>(value);
+    } else if (name == "matched") {
+      const auto action = nb::cast<std::string>(value);
+      options.matched = action == "update"   ? exec::MatchedAction::kUpdate
+                        : action == "delete" ? exec::MatchedAction::kDelete
+                        : action == "fail"   ? exec::MatchedAction::kFail
+                                             : exec::MatchedAction::kKeep;
+    } else if (name == "update_condition") {
+      options.update_condition = FilterText(nb::cast<std::string>(value));
+    } else if (name == "insert") {
+      options.insert_not_matched = nb::cast<bool>(value);
+    } else if (name == "delete_not_in_source") {
+      options.delete_not_in_source = nb::cast<bool>(value);
+    } else if (name == "delete_condition") {
+      options.delete_condition = FilterText(nb::cast<std::string>(value));
+    } else if (name == "first_seen") {
+      options.duplicates = nb::cast<bool>(value) ? exec::SourceDuplicates::kFirstSeen
+                                                 : exec::SourceDuplicates::kFail;
+    } else if (name == "data_storage_version") {
+      options.file_version = Unwrap(file::ParseFileVersion(nb::cast<std::string>(value)));
+    } else if (name == "conflict_retries") {
+      ApplyRetries(nb::cast<int>(value), std::nullopt, &options.retry);
+    } else if (name == "retry_timeout") {
+      ApplyRetries(std::nullopt, nb::cast<double>(value), &options.retry);
+    } else if (name == "in_memory") {
+      options.source_in_memory = nb::cast<bool>(value);
+    } else if (name == "memory_bytes") {
+      options.memory_bytes = nb::cast<int64_t>(value);
+    } else if (name == "spill_directory") {
+      options.spill_directory = nb::cast<std::string>(value);
+    } else {
+      Raise(InternalError("a merge has no option ", name));
+    }
+  }
+  options.cancel = call->token();
+  return options;
+}
+
+nb::dict MergeToPython(const exec::MergeResult& result) {
+  nb::dict out;
+  out["version"] = result.dataset->version();
+  out["num_inserted_rows"] = result.num_inserted_rows;
+  out["num_updated_rows"] = result.num_updated_rows;
+  out["num_deleted_rows"] = result.num_deleted_rows;
+  out["num_skipped_duplicates"] = result.num_skipped_duplicates;
+  out["num_attempts"] = result.num_attempts;
+  out["spilled_bytes"] = result.spilled_bytes;
+  out["num_passes"] = result.num_passes;
+  return out;
+}
+
 }  // namespace
 
 void BindTableChanges(nb::class_<db::Table>& c) {
@@ -72,6 +130,17 @@ void BindTableChanges(nb::class_<db::Table>& c) {
         return std::pair(outcome.num_updated_rows, outcome.version);
       },
       "where"_a, "expressions"_a, "values"_a = nb::none());
+  c.def(
+      "merge_insert",
+      [](db::Table& self, const nb::dict& given, nb::object data,
+         std::optional<double> timeout) {
+        Call call(timeout, nullptr);
+        const auto options = ParseMerge(given, &call);
+        auto stream = ImportStream(data, &call);
+        return MergeToPython(
+            call.Run([&] { return self.MergeInsert(std::move(stream), options); }));
+      },
+      "options"_a, "data"_a, nb::kw_only(), "timeout"_a = nb::none());
 }
 
 void BindDatasetChanges(nb::class_<PyDataset>& c) {
@@ -111,6 +180,39 @@ void BindDatasetChanges(nb::class_<PyDataset>& c) {
       "where"_a, "expressions"_a, "values"_a = none, nb::kw_only(),
       "conflict_retries"_a = none, "retry_timeout"_a = none,
       "data_storage_version"_a = none);
+  c.def(
+      "merge_insert",
+      [](PyDataset& self, const nb::dict& given, nb::object data) {
+        Call call;
+        const auto options = ParseMerge(given, &call);
+        auto stream = ImportStream(data, &call);
+        auto result = call.Run(
+            [&] { return db::MergeInto(self.dataset, std::move(stream), options); });
+        auto next = std::make_unique<PyDataset>(result.dataset, self.uri);
+        return nb::make_tuple(std::move(next), MergeToPython(result));
+      },
+      "options"_a, "data"_a);
+  c.def(
+      "explain_merge",
+      [](PyDataset& self, const nb::dict& given, nb::object schema) {
+        Call call;
+        const auto options = ParseMerge(given, &call);
+        const auto source =
+            schema.is_none() ? self.dataset->arrow_schema() : ImportSchema(schema);
+        return call.Run(
+            [&] { return db::ExplainMerge(*self.dataset, *source, options); });
+      },
+      "options"_a, "schema"_a = none);
+  c.def(
+      "analyze_merge",
+      [](PyDataset& self, const nb::dict& given, nb::object data) {
+        Call call;
+        const auto options = ParseMerge(given, &call);
+        auto stream = ImportStream(data, &call);
+        return call.Run(
+            [&] { return db::AnalyzeMerge(self.dataset, std::move(stream), options); });
+      },
+      "options"_a, "data"_a);
 }
 
 }  // namespace glaive::python

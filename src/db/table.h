@@ -25,6 +25,8 @@ struct ColumnAlteration;  // table/schema_change.h
 struct FieldMapUpdate;    // table/metadata_change.h
 }  // namespace glaive::table
 namespace glaive::exec {
+struct MergeOptions;   // exec/merge.h
+struct MergeResult;    // exec/merge.h
 struct UpdateOptions;  // exec/update.h
 }  // namespace glaive::exec
 
@@ -90,6 +92,9 @@ class Table {
   Result<DeleteOutcome> Delete(const std::string& predicate,
                                CancelToken* cancel = nullptr);
   Result<UpdateOutcome> Update(const exec::UpdateOptions& options);
+  // See MergeInto; the handle then shows the new version.
+  Result<exec::MergeResult> MergeInsert(std::shared_ptr<arrow::RecordBatchReader> source,
+                                        const exec::MergeOptions& options);
 
   // Columns and metadata; each returns the new version. See exec/add_columns.h,
   // exec/alter_columns.h and table/metadata_change.h.
