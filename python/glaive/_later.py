@@ -11,7 +11,7 @@ TABLE_LSM = (
 ).split()
 TABLE_SYNC = (
     "cleanup_old_versions compact_files create_fts_index create_index create_scalar_index infer_tokenizer_configs "
-    "merge_insert migrate_v2_manifest_paths"
+    "migrate_v2_manifest_paths"
 ).split()
 
 DATABASE = (

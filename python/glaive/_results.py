@@ -52,3 +52,15 @@ class UpdateFieldMetadataResult:
     """`version`: the table's version after the metadata were changed."""
 
     version: int
+
+
+@dataclass(frozen=True)
+class MergeResult:
+    """What a merge did, and the table's `version` afterwards. `num_rows`: updated and inserted ones."""
+
+    version: int
+    num_updated_rows: int
+    num_inserted_rows: int
+    num_deleted_rows: int
+    num_attempts: int
+    num_rows: int

@@ -33,6 +33,13 @@ def check_keys(on: Any) -> List[str]:
     return names
 
 
+def check_on(on: Any) -> List[str]:
+    """As `check_keys`, but something must be given."""
+    if on is None:
+        raise InvalidTypeError("the key of a merge must be given: the name of a column, or several")
+    return check_keys(on)
+
+
 class LanceMergeInsertBuilder:
     """A merge being put together; `execute` runs it. Get one from `table.merge_insert`."""
 

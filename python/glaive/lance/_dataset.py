@@ -15,6 +15,7 @@ import pyarrow.dataset
 from .. import _glaive
 from .._changes import check_expressions, check_retries, check_where, seconds
 from ._data import to_local_time, to_microseconds, to_queries, to_stream
+from ._merge import MergeInsertBuilder
 from ._refuse import not_built, refusal, refuse_arguments
 from ._schema import SchemaChanges
 from .fragment import LanceFragment
@@ -591,7 +592,7 @@ class LanceStats:
         "describe_indices", "drop_index", "explain_cleanup_old_versions", "get_ivf_model",
         "get_transactions", "index_statistics", "initialize_mem_wal", "io_stats_incremental", "io_stats_snapshot",
         "latest_storage_options", "list_indices", "mem_wal_index_details", "mem_wal_writer",
-        "merge_existing_index_segments", "merge_index_metadata", "merge_insert", "migrate_manifest_paths_v2",
+        "merge_existing_index_segments", "merge_index_metadata", "migrate_manifest_paths_v2",
         "new_file_session", "prewarm_index", "read_blob_ranges", "read_transaction", "remap_row_addrs",
         "replace_schema", "session", "shallow_clone", "sql",
         "tracked_files", "validate", "version_refs",
@@ -921,6 +922,10 @@ class LanceDataset(SchemaChanges, pa.dataset.Dataset):
             data_storage_version=data_storage_version,
         )
         return {"num_rows_updated": updated}
+
+    def merge_insert(self, on: Optional[Union[str, Iterable[str]]] = None) -> MergeInsertBuilder:
+        """Starts a merge of new rows by key; `execute` of the result runs it. `on`: key columns; None: the unenforced primary key."""
+        return MergeInsertBuilder(self, on)
 
     def _predicate(self, predicate) -> str:
         """SQL text; the rows that a pyarrow expression finds are named by their ids."""
