@@ -152,7 +152,7 @@ class Bench:
     # --- the workloads
 
     def run(self):
-        for name in ("imports", "load", "search", "scan", "take", "appends"):
+        for name in ("imports", "load", "search", "scan", "take", "appends", "columns"):
             if not self.options.only or any(o in name for o in self.options.only):
                 if name in ("search", "scan", "take") and not os.path.exists(self.data):
                     self.theirs.call("make", uri=self.data, rows=self.options.rows)
@@ -224,6 +224,10 @@ class Bench:
                      "≤ 40 µs", lambda o, t: o <= 40e-6)
             self.add(f"take 100 rows ({name} API)", self.pair(call, rounds=rounds, warm=10, uri=self.data, rows=rows),
                      "≥ 15 ×", lambda o, t: t / o >= 15)
+
+    def columns(self):
+        pair = self.pair("add_computed", uri=f"{self.folder}/narrow", rows=1_000_000)
+        self.add("add a computed column, 1 M narrow rows", pair, "≥ 3 ×", lambda o, t: t / o >= 3)
 
     def appends(self):
         total, block, rounds = self.options.versions, 50, 30

@@ -55,6 +55,14 @@ struct Version {
   std::map<std::string, std::string> metadata;
 };
 
+// What shall become of a column: "a.b" names a member of a struct.
+struct ColumnChange {
+  std::string path;
+  std::optional<std::string> rename;
+  std::optional<bool> nullable;
+  std::shared_ptr<arrow::DataType> type;  // null: stays
+};
+
 struct DeleteResult {
   int64_t num_deleted_rows = 0;
   int64_t version = 0;
@@ -141,6 +149,16 @@ class Table {
   // Replaces data and schema.
   Result<int64_t> Overwrite(std::shared_ptr<arrow::RecordBatchReader> data);
   Result<DeleteResult> Delete(const std::string& predicate);
+
+  // Columns; each returns the new version. Data are written only for columns that are
+  // computed or cast.
+  // Name and SQL expression of each new column.
+  Result<int64_t> AddColumns(
+      const std::vector<std::pair<std::string, std::string>>& expressions);
+  // Columns of nulls.
+  Result<int64_t> AddColumns(const std::shared_ptr<arrow::Schema>& columns);
+  Result<int64_t> AlterColumns(const std::vector<ColumnChange>& changes);
+  Result<int64_t> DropColumns(const std::vector<std::string>& paths);
 
   Query Scan() const;
   VectorQuery Search(std::vector<float> vector) const;

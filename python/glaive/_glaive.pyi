@@ -357,16 +357,16 @@ class Table(_Readable):
         columns, missing non-nullable ones, nulls in non-nullable ones and vectors of another length
         raise SchemaMismatchError or InvalidInputError and leave the table unchanged.
         "overwrite" replaces data and schema. ``progress``: see ``Connection.create_table``."""
+    def add_columns(self, expressions: list[tuple[str, str]]) -> int:
+        """Name and SQL expression of each new column; like all of these returns the new version."""
+    def add_null_columns(self, schema: Any) -> int: ...
+    def merge_columns(self, data: Any, left_on: str, right_on: str) -> int: ...
+    def alter_columns(self, alterations: list[tuple[str, str | None, bool | None, Any]]) -> int: ...
+    def drop_columns(self, columns: list[str]) -> int: ...
+    def update_field_metadata(self, updates: list[tuple[str, list[tuple[str, str | None]], bool]]) -> int: ...
+    def set_unenforced_primary_key(self, columns: list[str]) -> int: ...
     def delete(self, predicate: str) -> tuple[int, int]:
         """(deleted rows, new version)."""
-    def update(self, where: str | None, expressions: Sequence[tuple[str, str]], values: Any = None) -> tuple[int, int]:
-        """(updated rows, new version). ``expressions``: column and SQL; ``values``: a table of one row."""
-    def merge_insert(self, options: Mapping[str, Any], data: Any, *, timeout: float | None = None) -> dict[str, int]:
-        """``version``, ``num_inserted_rows``, ``num_updated_rows``, ``num_deleted_rows``, ``num_skipped_duplicates``,
-        ``num_attempts``, ``spilled_bytes``, ``num_passes``. ``options``: ``on``, ``matched`` (keep, update, delete or
-        fail), ``update_condition``, ``insert``, ``delete_not_in_source``, ``delete_condition``, ``first_seen``,
-        ``conflict_retries``, ``retry_timeout``, ``data_storage_version``, ``in_memory``, ``memory_bytes``,
-        ``spill_directory``."""
     def checkout(self, version: int | str) -> None:
         """Pins to a version number or a tag. NotFoundError when there is none."""
     def checkout_latest(self) -> None:
@@ -437,32 +437,35 @@ class Dataset(_Readable):
         """The newest version (self when there is none newer)."""
     def latest_version(self) -> int: ...
     def checkout(self, version: int | str) -> Dataset: ...
+    def add_columns(
+        self,
+        expressions: list[tuple[str, str]],
+        *,
+        batch_size: int | None = None,
+        progress: Callable[[int], Any] | None = None,
+        cancel: CancelToken | None = None,
+    ) -> Dataset:
+        """Name and SQL expression of each new column."""
+    def add_null_columns(self, schema: Any) -> Dataset:
+        """Columns of nulls; writes no data."""
+    def add_columns_from_reader(
+        self, data: Any, *, progress: Callable[[int], Any] | None = None, cancel: CancelToken | None = None
+    ) -> Dataset:
+        """The values of all rows, in order."""
+    def merge_columns(self, data: Any, left_on: str, right_on: str) -> Dataset:
+        """A left join."""
+    def alter_columns(self, alterations: list[tuple[str, str | None, bool | None, Any]]) -> Dataset:
+        """Path, new name, nullability, and a schema of one field that has the new type; None: as it is."""
+    def drop_columns(self, columns: list[str]) -> Dataset: ...
+    def update_metadata(self, map: str, entries: list[tuple[str, str | None]], replace: bool) -> Dataset:
+        """``map`` is config, table or schema; an entry without a value removes the key."""
+    def update_field_metadata(self, updates: list[tuple[str, list[tuple[str, str | None]], bool]]) -> Dataset:
+        """Path, entries, and whether they replace the field's whole map."""
     def restore(self) -> Dataset: ...
     def delete(
-        self,
-        predicate: str,
-        *,
-        timeout: float | None = None,
-        cancel: CancelToken | None = None,
-        conflict_retries: int | None = None,
-        retry_timeout: float | None = None,
+        self, predicate: str, *, timeout: float | None = None, cancel: CancelToken | None = None
     ) -> tuple[Dataset, int]:
         """(next snapshot, deleted rows)."""
-    def update(
-        self,
-        where: str | None,
-        expressions: Sequence[tuple[str, str]],
-        values: Any = None,
-        *,
-        conflict_retries: int | None = None,
-        retry_timeout: float | None = None,
-        data_storage_version: str | None = None,
-    ) -> tuple[Dataset, int]:
-        """(next snapshot, updated rows). ``expressions``: column and SQL; ``values``: a table of one row."""
-    def merge_insert(self, options: Mapping[str, Any], data: Any) -> tuple[Dataset, dict[str, int]]:
-        """(next snapshot, counts); options and counts as for ``Table.merge_insert``."""
-    def explain_merge(self, options: Mapping[str, Any], schema: Any = None) -> str: ...
-    def analyze_merge(self, options: Mapping[str, Any], data: Any) -> str: ...
     def num_fragments(self) -> int: ...
     def fragment_ids(self) -> list[int]: ...
     def fragment(self, fragment_id: int) -> dict[str, Any] | None:

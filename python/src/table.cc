@@ -8,7 +8,6 @@
 
 #include "arrow_interop.h"
 #include "bindings.h"
-#include "changes.h"
 #include "format/table.pb.h"
 #include "readable-inl.h"
 #include "schema_changes.h"
@@ -102,7 +101,6 @@ void BindTable(nb::module_& m) {
       });
   ReadableMethods<db::Table, &SnapshotOf>::Bind(c);
   BindTableSchemaChanges(c);
-  BindTableChanges(c);
 }
 
 }  // namespace glaive::python

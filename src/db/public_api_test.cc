@@ -135,6 +135,25 @@ TEST_F(PublicApiTest, WrongArgumentsAreTyped) {
   EXPECT_EQ(count, 10);
 }
 
+TEST_F(PublicApiTest, ColumnsComeChangeAndGo) {
+  ASSERT_OK_AND_ASSIGN(Table books, db_->CreateTable("books", Books(0, 10)));
+  ASSERT_OK(books.AddColumns({{"twice", "id * 2"}}).status());
+  ASSERT_OK(books.AddColumns(arrow::schema({field("note", arrow::utf8())})).status());
+  ColumnChange change;
+  change.path = "twice";
+  change.rename = "double";
+  change.type = arrow::int32();
+  ASSERT_OK(books.AlterColumns({change}).status());
+  ASSERT_OK_AND_ASSIGN(const int64_t version, books.DropColumns({"title", "note"}));
+  EXPECT_EQ(version, 5);
+  ASSERT_OK_AND_ASSIGN(auto schema, books.schema());
+  EXPECT_EQ(schema->field_names(), (std::vector<std::string>{"id", "vector", "double"}));
+  EXPECT_TRUE(schema->field(2)->type()->Equals(arrow::int32()));
+  ASSERT_OK_AND_ASSIGN(const int64_t count, books.CountRows("double = id * 2"));
+  EXPECT_EQ(count, 10);
+  EXPECT_ERROR_KIND(books.DropColumns({"title"}), ErrorKind::kNotFound);
+}
+
 TEST_F(PublicApiTest, TableNames) {
   for (const char* name : {"b", "a.b", "C-3_x"}) {
     ASSERT_TRUE(db_->CreateTable(name, BookSchema()).ok()) << name;

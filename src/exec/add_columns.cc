@@ -10,6 +10,8 @@
 
 #include "exec/plan.h"
 #include "exec/scan.h"
+#include "expr/nullability.h"
+#include "file/version.h"
 #include "runtime/cancel.h"
 #include "table/deletion_vector.h"
 #include "table/schema_change.h"
@@ -19,14 +21,15 @@ namespace {
 
 using BatchPtr = std::shared_ptr<arrow::RecordBatch>;
 
-// Files of version 2.0 cannot hold a struct in parts.
+// Readers of files before version 2.2 expect a struct's members in one file.
 Status CheckNewMembers(const table::Dataset& dataset, const file::Schema& added) {
-  if (dataset.file_version() != file::FileVersion::k2_0) return Status::OK();
+  if (dataset.file_version() >= file::FileVersion::k2_2) return Status::OK();
   for (const file::Field& field : added.fields()) {
     if (dataset.schema().FindTopLevel(field.name) == nullptr) continue;
     return InvalidInput("Column ", field.name,
                         " is a struct col, add sub column is not supported in Lance "
-                        "file version 2.0");
+                        "file version ",
+                        file::FileVersionName(dataset.file_version()));
   }
   return Status::OK();
 }
@@ -57,21 +60,21 @@ Status CheckAllNull(const std::vector<std::shared_ptr<arrow::Field>>& fields,
   return Status::OK();
 }
 
-// What the expression `sql` makes of a column that cannot be null.
-bool NeverNull(const table::Dataset& dataset, const OutputPlan& plan, size_t column) {
+// Whether the column that `sql` makes can be null.
+bool NeverNull(const table::Dataset& dataset, const OutputPlan& plan, size_t column,
+               const std::string& sql) {
   const OutputPlan::Column& source = plan.columns[column];
   if (source.read_index >= 0) {
     return !plan.read->arrow_schema()->field(source.read_index)->nullable();
   }
   if (source.expression == nullptr) return true;  // a meta column
-  if (const std::string* path = source.expression->plain_column()) {
-    const file::Field* field = table::FindField(dataset.schema(), *path);
-    return field != nullptr && field->parent_id < 0 && !field->nullable;
-  }
+  auto never = expr::NeverNull(sql, dataset.schema());
+  if (never.ok() && *never) return true;
   if (!source.expression->columns().empty() ||
       !source.expression->extra_columns().empty()) {
     return false;
   }
+  // A constant.
   const auto row = arrow::RecordBatch::Make(arrow::schema(arrow::FieldVector{}), 1,
                                             arrow::ArrayVector{});
   auto value = source.expression->Evaluate(*row);
@@ -106,7 +109,8 @@ Result<table::Dataset::Ptr> AddComputed(
   for (size_t i = 0; i < plan->columns.size(); ++i) {
     auto field = plan->schema->field(static_cast<int>(i));
     field = WithoutDescription(field);
-    fields.push_back(field->WithNullable(!NeverNull(*dataset, *plan, i)));
+    fields.push_back(
+        field->WithNullable(!NeverNull(*dataset, *plan, i, expressions[i].second)));
   }
   for (const auto& [name, sql] : expressions) {
     const file::Field* source = table::FindField(dataset->schema(), sql);

@@ -26,7 +26,7 @@ Result<table::Dataset::Ptr> AddColumns(
     const ColumnChangeOptions& options = {});
 
 // Columns of nulls; writes no data. Members may be added to structs, where the file
-// version can tell a null struct from one of nulls (2.1 and later).
+// version allows it (2.2).
 Result<table::Dataset::Ptr> AddNullColumns(table::Dataset::Ptr dataset,
                                            const arrow::Schema& columns);
 

@@ -64,9 +64,9 @@ class Joined {
 
   // The rows that belong to `keys`, null where there is none.
   Result<ArrayPtr> Find(const ArrayPtr& keys) const {
-    GLAIVE_ASSIGN_OR_RETURN(auto executor, Executor());
-    auto found = executor->Execute({arrow::Datum(keys)});
-    Release(std::move(executor));
+    GLAIVE_ASSIGN_OR_RETURN(auto lookup, Acquire());
+    auto found = lookup->executor->Execute({arrow::Datum(keys)});
+    Release(std::move(lookup));
     if (!found.ok()) return InvalidInput("Cannot join: ", found.status().message());
     const auto places = found->make_array();
     const auto last =
@@ -87,10 +87,15 @@ class Joined {
       if (bytes > 0) runtime->memory().Release(bytes);
     }
   };
-  using ExecutorPtr = std::shared_ptr<arrow::compute::FunctionExecutor>;
+  // The executor refers to the options.
+  struct Lookup {
+    arrow::compute::SetLookupOptions options;
+    std::shared_ptr<arrow::compute::FunctionExecutor> executor;
+  };
+  using LookupPtr = std::unique_ptr<Lookup>;
   struct Idle {
     std::mutex mutex;
-    std::vector<ExecutorPtr> executors;
+    std::vector<LookupPtr> lookups;
   };
 
   explicit Joined(Runtime& runtime)
@@ -105,25 +110,26 @@ class Joined {
   }
 
   // The table of keys is built once per thread, not once per batch.
-  Result<ExecutorPtr> Executor() const {
+  Result<LookupPtr> Acquire() const {
     {
       std::lock_guard lock(idle_->mutex);
-      if (!idle_->executors.empty()) {
-        auto executor = std::move(idle_->executors.back());
-        idle_->executors.pop_back();
-        return executor;
+      if (!idle_->lookups.empty()) {
+        auto lookup = std::move(idle_->lookups.back());
+        idle_->lookups.pop_back();
+        return lookup;
       }
     }
-    const arrow::compute::SetLookupOptions options(
+    auto lookup = std::make_unique<Lookup>();
+    lookup->options = arrow::compute::SetLookupOptions(
         arrow::Datum(keys_), arrow::compute::SetLookupOptions::MATCH);
-    GLAIVE_ASSIGN_OR_RETURN(auto executor, arrow::compute::GetFunctionExecutor(
-                                               "index_in", {keys_->type()}, &options));
-    GLAIVE_RETURN_NOT_OK(executor->Init(&options));
-    return executor;
+    const std::vector<arrow::TypeHolder> types = {keys_->type()};
+    GLAIVE_ASSIGN_OR_RETURN(lookup->executor, arrow::compute::GetFunctionExecutor(
+                                                  "index_in", types, &lookup->options));
+    return lookup;
   }
-  void Release(ExecutorPtr executor) const {
+  void Release(LookupPtr lookup) const {
     std::lock_guard lock(idle_->mutex);
-    idle_->executors.push_back(std::move(executor));
+    idle_->lookups.push_back(std::move(lookup));
   }
 
   Reserved reserved_;

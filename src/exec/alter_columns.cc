@@ -21,9 +21,9 @@ using BatchPtr = std::shared_ptr<arrow::RecordBatch>;
 // `array` of the tree `from` as one of the tree `to`, which has the same shape down to
 // the fields that are cast.
 Result<ArrayPtr> CastTree(const file::Field& from, const file::Field& to,
-                          const ArrayPtr& array) {
+                          const ArrayPtr& array, bool checked) {
   if (from.id != to.id) {
-    auto cast = CastColumn(array, to.type);
+    auto cast = CastColumn(array, to.type, checked);
     if (!cast.ok()) {
       return WithContext(cast.status(), "column '" + from.name + "'");
     }
@@ -36,8 +36,9 @@ Result<ArrayPtr> CastTree(const file::Field& from, const file::Field& to,
     return InternalError("column '", from.name, "' changed its shape");
   }
   for (size_t i = 0; i < to.children.size(); ++i) {
-    GLAIVE_ASSIGN_OR_RETURN(auto child, CastTree(from.children[i], to.children[i],
-                                                 arrow::MakeArray(data->child_data[i])));
+    GLAIVE_ASSIGN_OR_RETURN(auto child,
+                            CastTree(from.children[i], to.children[i],
+                                     arrow::MakeArray(data->child_data[i]), checked));
     data->child_data[i] = child->data();
   }
   return arrow::MakeArray(data);
@@ -80,6 +81,20 @@ bool HoldsAny(const lance::table::DataFragment& fragment, const file::Schema& sc
   return false;
 }
 
+// Whether a list that stays gets some of its items' members from another file.
+bool CastsInLists(const file::Schema& cast, const file::Schema& before) {
+  std::vector<const file::Field*> open;
+  for (const file::Field& field : cast.fields()) open.push_back(&field);
+  while (!open.empty()) {
+    const file::Field* field = open.back();
+    open.pop_back();
+    if (before.FindById(field->id) == nullptr) continue;
+    if (field->logical_type != "struct") return true;
+    for (const file::Field& child : field->children) open.push_back(&child);
+  }
+  return false;
+}
+
 Result<table::Dataset::Ptr> CastColumns(const table::Dataset::Ptr& dataset,
                                         const table::AlteredFields& altered,
                                         const ColumnChangeOptions& options) {
@@ -94,22 +109,27 @@ Result<table::Dataset::Ptr> CastColumns(const table::Dataset::Ptr& dataset,
   }
   const auto read = ReadPlan(*dataset, plan.from);
   const auto cast_schema = plan.to.ToArrow();
-  const auto cast = [&](const BatchPtr& live) -> Result<BatchPtr> {
+  const auto cast = [&](const BatchPtr& batch, bool checked) -> Result<BatchPtr> {
     arrow::ArrayVector arrays;
     for (size_t i = 0; i < plan.to.fields().size(); ++i) {
       GLAIVE_ASSIGN_OR_RETURN(auto array,
                               CastTree(plan.from.fields()[i], plan.to.fields()[i],
-                                       live->column(static_cast<int>(i))));
+                                       batch->column(static_cast<int>(i)), checked));
       arrays.push_back(std::move(array));
     }
-    return arrow::RecordBatch::Make(cast_schema, live->num_rows(), std::move(arrays));
+    return arrow::RecordBatch::Make(cast_schema, batch->num_rows(), std::move(arrays));
   };
+  const ColumnFunction live = [&](const BatchPtr& batch) { return cast(batch, true); };
+  ColumnFunction whole;
+  if (CastsInLists(plan.to, dataset->schema())) {
+    whole = [&](const BatchPtr& batch) { return cast(batch, false); };
+  }
   ColumnFiles files(dataset, plan.to, options);
   // Where no file holds the column its values are nulls, of any type.
   const auto wanted = [&](int fragment) {
     return HoldsAny(dataset->fragment(fragment), plan.from);
   };
-  GLAIVE_RETURN_NOT_OK(ComputeColumns(&files, *read, cast, wanted, options));
+  GLAIVE_RETURN_NOT_OK(ComputeColumns(&files, *read, live, wanted, options, whole));
   return files.Commit(altered.schema, altered.made_non_null.empty());
 }
 

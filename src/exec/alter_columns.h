@@ -25,9 +25,10 @@ Result<table::Dataset::Ptr> DropColumns(table::Dataset::Ptr dataset,
                                         std::span<const std::string> paths);
 
 // `array` as `type`, one of the casts of table::CanCast: times are cut off, decimals
-// rounded half away from zero. InvalidInput for a value that has no place in `type`.
+// rounded half away from zero. InvalidInput for a value that has no place in `type`,
+// unless `checked` is false: then it becomes any value.
 Result<std::shared_ptr<arrow::Array>> CastColumn(
     const std::shared_ptr<arrow::Array>& array,
-    const std::shared_ptr<arrow::DataType>& type);
+    const std::shared_ptr<arrow::DataType>& type, bool checked = true);
 
 }  // namespace glaive::exec

@@ -18,8 +18,10 @@ namespace {
 using ArrayPtr = std::shared_ptr<arrow::Array>;
 using TypePtr = std::shared_ptr<arrow::DataType>;
 
-Result<ArrayPtr> ArrowCast(const ArrayPtr& array, const TypePtr& type) {
-  arrow::compute::CastOptions options = arrow::compute::CastOptions::Safe(type);
+Result<ArrayPtr> ArrowCast(const ArrayPtr& array, const TypePtr& type, bool checked) {
+  arrow::compute::CastOptions options = checked
+                                            ? arrow::compute::CastOptions::Safe(type)
+                                            : arrow::compute::CastOptions::Unsafe(type);
   options.allow_time_truncate = true;
   options.allow_float_truncate = true;
   auto cast = arrow::compute::Cast(*array, options.to_type, options);
@@ -38,19 +40,20 @@ Result<ArrayPtr> SqlCast(const ArrayPtr& array, const TypePtr& type) {
 
 }  // namespace
 
-Result<ArrayPtr> CastColumn(const ArrayPtr& array, const TypePtr& type) {
+Result<ArrayPtr> CastColumn(const ArrayPtr& array, const TypePtr& type, bool checked) {
   if (array->type()->Equals(*type)) return array;
   if (array->type_id() == arrow::Type::DICTIONARY) {
     const auto& from = static_cast<const arrow::DictionaryType&>(*array->type());
-    GLAIVE_ASSIGN_OR_RETURN(auto plain, ArrowCast(array, from.value_type()));
-    return CastColumn(plain, type);
+    GLAIVE_ASSIGN_OR_RETURN(auto plain, ArrowCast(array, from.value_type(), checked));
+    return CastColumn(plain, type, checked);
   }
   if (type->id() == arrow::Type::DICTIONARY) {
     const auto& to = static_cast<const arrow::DictionaryType&>(*type);
-    GLAIVE_ASSIGN_OR_RETURN(auto plain, CastColumn(array, to.value_type()));
+    GLAIVE_ASSIGN_OR_RETURN(auto plain, CastColumn(array, to.value_type(), checked));
     GLAIVE_ASSIGN_OR_RETURN(arrow::Datum encoded,
                             arrow::compute::DictionaryEncode(plain));
-    const auto& codes = static_cast<const arrow::DictionaryArray&>(*encoded.make_array());
+    const auto array_of_codes = encoded.make_array();
+    const auto& codes = static_cast<const arrow::DictionaryArray&>(*array_of_codes);
     auto indices = arrow::compute::Cast(*codes.indices(), to.index_type());
     if (!indices.ok()) {
       return InvalidInput("Cast error: there are more different values than ",
@@ -59,7 +62,7 @@ Result<ArrayPtr> CastColumn(const ArrayPtr& array, const TypePtr& type) {
     return arrow::DictionaryArray::FromArrays(type, *indices, codes.dictionary());
   }
   if (arrow::is_decimal(array->type_id())) return SqlCast(array, type);
-  return ArrowCast(array, type);
+  return ArrowCast(array, type, checked);
 }
 
 }  // namespace glaive::exec

@@ -88,11 +88,13 @@ bool HoldsLiveField(const lance::table::DataFile& file, const file::Schema& sche
 class FragmentJob {
  public:
   FragmentJob(ColumnFiles* files, const OutputPlan& input, const ColumnFunction& function,
-              const ColumnChangeOptions& options, size_t width)
+              const ColumnFunction& whole, const ColumnChangeOptions& options,
+              size_t width)
       : files_(files),
         dataset_(files->dataset()),
         input_(input),
         function_(function),
+        whole_(whole),
         options_(options),
         width_(width) {}
 
@@ -150,10 +152,18 @@ class FragmentJob {
     piece->count = morsel.count;
     GLAIVE_ASSIGN_OR_RETURN(piece->mask,
                             SelectRows(rows_, nullptr, morsel.start, morsel.count));
-    if (piece->mask.count == 0) return Status::OK();
-    GLAIVE_ASSIGN_OR_RETURN(
-        auto live, ReadSelected(rows_, input_, morsel.start, morsel.count, piece->mask));
-    GLAIVE_ASSIGN_OR_RETURN(piece->values, function_(live));
+    if (piece->mask.count > 0) {
+      GLAIVE_ASSIGN_OR_RETURN(auto live, ReadSelected(rows_, input_, morsel.start,
+                                                      morsel.count, piece->mask));
+      GLAIVE_ASSIGN_OR_RETURN(piece->values, function_(live));
+    }
+    if (whole_ && !piece->mask.all()) {
+      piece->mask = RowMask{};
+      piece->mask.count = morsel.count;
+      GLAIVE_ASSIGN_OR_RETURN(
+          auto all, ReadSelected(rows_, input_, morsel.start, morsel.count, piece->mask));
+      GLAIVE_ASSIGN_OR_RETURN(piece->values, whole_(all));
+    }
     return Status::OK();
   }
 
@@ -161,6 +171,7 @@ class FragmentJob {
   const table::Dataset& dataset_;
   const OutputPlan& input_;
   const ColumnFunction& function_;
+  const ColumnFunction& whole_;
   const ColumnChangeOptions& options_;
   const size_t width_;
   FragmentRows rows_;
@@ -282,7 +293,7 @@ Result<table::Dataset::Ptr> ColumnFiles::Commit(const file::Schema& schema,
 Status ComputeColumns(ColumnFiles* files, const OutputPlan& input,
                       const ColumnFunction& function,
                       const std::function<bool(int fragment)>& wanted,
-                      const ColumnChangeOptions& options) {
+                      const ColumnChangeOptions& options, const ColumnFunction& whole) {
   const table::Dataset& dataset = files->dataset();
   std::vector<int> fragments;
   for (int i = 0; i < dataset.num_fragments(); ++i) {
@@ -296,7 +307,7 @@ Status ComputeColumns(ColumnFiles* files, const OutputPlan& input,
   return runtime.ParallelFor(
       static_cast<int64_t>(fragments.size()),
       [&](int64_t i) {
-        return FragmentJob(files, input, function, options, width)
+        return FragmentJob(files, input, function, whole, options, width)
             .Run(fragments[static_cast<size_t>(i)]);
       },
       options.cancel);

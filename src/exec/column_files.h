@@ -97,11 +97,14 @@ using ColumnFunction = std::function<Result<std::shared_ptr<arrow::RecordBatch>>
     const std::shared_ptr<arrow::RecordBatch>& live)>;
 
 // Fills the files of all fragments for which `wanted` (null: all) is true, on all
-// threads, with bounded memory.
+// threads, with bounded memory. With `whole`, which must not fail where `function` does
+// not, rows that are deleted are written as they are: parts of lists in different files
+// must have the same lengths.
 Status ComputeColumns(ColumnFiles* files, const OutputPlan& input,
                       const ColumnFunction& function,
                       const std::function<bool(int fragment)>& wanted,
-                      const ColumnChangeOptions& options);
+                      const ColumnChangeOptions& options,
+                      const ColumnFunction& whole = nullptr);
 
 // Runs `change` on `dataset`, and again on the latest version when a concurrent commit
 // was faster: see RetryPolicy.

@@ -12,7 +12,6 @@
 #include <arrow/type_fwd.h>
 
 #include "base/status.h"
-#include "exec/retry_policy.h"
 #include "table/dataset.h"
 
 namespace glaive {
@@ -79,9 +78,9 @@ struct DeleteResult {
   table::Dataset::Ptr dataset;
   int64_t num_deleted_rows = 0;
 };
-// Finds the rows, commits, and runs again on retryable conflicts.
+// Finds the rows, commits, and runs again on retryable conflicts (10 times, 30 s).
 Result<DeleteResult> Delete(table::Dataset::Ptr dataset, const std::string& predicate,
-                            CancelToken* cancel = nullptr, const RetryPolicy& retry = {});
+                            CancelToken* cancel = nullptr);
 
 std::string ExplainScan(const table::Dataset& dataset, const ScanOptions& options);
 

@@ -1,6 +1,7 @@
 #include "table/fragment_reader.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include <arrow/array.h>
 #include <arrow/buffer_builder.h>
+#include <arrow/compute/api.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
@@ -108,13 +110,56 @@ Result<std::shared_ptr<arrow::Buffer>> ValidityOf(const arrow::Array& array) {
   return validity;
 }
 
+// Says which rows are deleted; null: none.
+using DeletedRow = std::function<bool(int64_t row)>;
+
 Result<ArrayPtr> MergeParts(const file::Field& field, const std::vector<ArrayPtr>& parts,
-                            int64_t rows);
+                            int64_t rows, const DeletedRow* deleted);
+
+// The items of `parts` row by row where their lists are of different lengths, which is
+// only possible for deleted rows: what a writer puts there is arbitrary.
+template <typename ListArray>
+Status AlignItems(const file::Field& field, const std::vector<ArrayPtr>& parts,
+                  const DeletedRow* deleted, typename ListArray::offset_type* offsets,
+                  std::vector<ArrayPtr>* items) {
+  const int64_t rows = parts[0]->length();
+  std::vector<arrow::TypedBufferBuilder<int64_t>> places(parts.size());
+  for (int64_t i = 0; i < rows; ++i) {
+    const auto length = static_cast<const ListArray&>(*parts[0]).value_length(i);
+    const bool agree = std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
+      return static_cast<const ListArray&>(*part).value_length(i) == length;
+    });
+    if (!agree && (deleted == nullptr || !(*deleted)(i))) {
+      return Corruption(
+          "the data files of one fragment disagree on the lengths of the lists of "
+          "column '",
+          field.name, "'");
+    }
+    const auto kept = agree ? length : 0;
+    offsets[i + 1] = offsets[i] + kept;
+    for (size_t p = 0; p < parts.size(); ++p) {
+      const int64_t first = static_cast<const ListArray&>(*parts[p]).value_offset(i);
+      for (int64_t k = 0; k < kept; ++k) {
+        GLAIVE_RETURN_NOT_OK(places[p].Append(first + k));
+      }
+    }
+  }
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const int64_t count = places[p].length();
+    GLAIVE_ASSIGN_OR_RETURN(auto buffer, places[p].Finish());
+    const arrow::Int64Array indices(count, std::move(buffer));
+    GLAIVE_ASSIGN_OR_RETURN(
+        auto taken, arrow::compute::Take(
+                        *static_cast<const ListArray&>(*parts[p]).values(), indices));
+    items->push_back(std::move(taken));
+  }
+  return Status::OK();
+}
 
 // One list out of lists whose items each hold some of the members.
 template <typename ListArray>
-Result<ArrayPtr> MergeLists(const file::Field& field,
-                            const std::vector<ArrayPtr>& parts) {
+Result<ArrayPtr> MergeLists(const file::Field& field, const std::vector<ArrayPtr>& parts,
+                            const DeletedRow* deleted) {
   using Offset = typename ListArray::offset_type;
   const auto& first = static_cast<const ListArray&>(*parts[0]);
   const int64_t rows = first.length();
@@ -125,21 +170,24 @@ Result<ArrayPtr> MergeLists(const file::Field& field,
   for (int64_t i = 0; i <= rows; ++i) {
     offsets[i] = static_cast<Offset>(first.value_offset(i) - first.value_offset(0));
   }
-  std::vector<ArrayPtr> items;
-  for (const ArrayPtr& part : parts) {
+  const bool agree = std::all_of(parts.begin(), parts.end(), [&](const ArrayPtr& part) {
     const auto& list = static_cast<const ListArray&>(*part);
-    const Offset base = list.value_offset(0);
     for (int64_t i = 0; i <= rows; ++i) {
-      if (list.value_offset(i) - base == offsets[i]) continue;
-      return Corruption(
-          "the data files of one fragment disagree on the lengths of the "
-          "lists of column '",
-          field.name, "'");
+      if (list.value_offset(i) - list.value_offset(0) != offsets[i]) return false;
     }
-    items.push_back(list.values()->Slice(base, offsets[rows]));
+    return true;
+  });
+  std::vector<ArrayPtr> items;
+  if (agree) {
+    for (const ArrayPtr& part : parts) {
+      const auto& list = static_cast<const ListArray&>(*part);
+      items.push_back(list.values()->Slice(list.value_offset(0), offsets[rows]));
+    }
+  } else {
+    GLAIVE_RETURN_NOT_OK(AlignItems<ListArray>(field, parts, deleted, offsets, &items));
   }
-  GLAIVE_ASSIGN_OR_RETURN(auto merged,
-                          MergeParts(field.children[0], items, offsets[rows]));
+  GLAIVE_ASSIGN_OR_RETURN(auto merged, MergeParts(field.children[0], items, offsets[rows],
+                                                  /*deleted=*/nullptr));
   GLAIVE_ASSIGN_OR_RETURN(auto validity, ValidityOf(first));
   return std::make_shared<ListArray>(field.type, rows, std::move(buffer),
                                      std::move(merged), std::move(validity),
@@ -149,15 +197,15 @@ Result<ArrayPtr> MergeLists(const file::Field& field,
 // One array out of several that each hold some of the members; all agree on where a
 // parent is null.
 Result<ArrayPtr> MergeParts(const file::Field& field, const std::vector<ArrayPtr>& parts,
-                            int64_t rows) {
+                            int64_t rows, const DeletedRow* deleted) {
   if (parts.size() == 1 && parts[0]->type()->Equals(*file::ReadType(field))) {
     return parts[0];
   }
   if (field.type->id() == arrow::Type::LIST) {
-    return MergeLists<arrow::ListArray>(field, parts);
+    return MergeLists<arrow::ListArray>(field, parts, deleted);
   }
   if (field.type->id() == arrow::Type::LARGE_LIST) {
-    return MergeLists<arrow::LargeListArray>(field, parts);
+    return MergeLists<arrow::LargeListArray>(field, parts, deleted);
   }
   if (field.logical_type != "struct") {
     return Corruption("several data files of one fragment hold column '", field.name,
@@ -178,7 +226,7 @@ Result<ArrayPtr> MergeParts(const file::Field& field, const std::vector<ArrayPtr
     if (holders.empty()) {
       GLAIVE_ASSIGN_OR_RETURN(merged, Nulls(child, rows));
     } else {
-      GLAIVE_ASSIGN_OR_RETURN(merged, MergeParts(child, holders, rows));
+      GLAIVE_ASSIGN_OR_RETURN(merged, MergeParts(child, holders, rows, deleted));
     }
     children.push_back(std::move(merged));
   }
@@ -311,7 +359,8 @@ class FragmentReaderImpl final : public FragmentReader {
       return InvalidInput("rows [", start, ", ", start, " + ", count, ") of fragment ",
                           id(), ", which has ", physical_rows_);
     }
-    return Read(projection, count,
+    const auto deleted = [&](int64_t row) { return IsDeleted(start + row); };
+    return Read(projection, count, deleted,
                 [&](const file::FileReader& reader, const file::Projection& part) {
                   return reader.ReadRange(part, start, count);
                 });
@@ -325,7 +374,10 @@ class FragmentReaderImpl final : public FragmentReader {
                             physical_rows_);
       }
     }
-    return Read(projection, static_cast<int64_t>(offsets.size()),
+    const auto deleted = [&](int64_t row) {
+      return IsDeleted(offsets[static_cast<size_t>(row)]);
+    };
+    return Read(projection, static_cast<int64_t>(offsets.size()), deleted,
                 [&](const file::FileReader& reader, const file::Projection& part) {
                   return reader.Take(part, offsets);
                 });
@@ -421,10 +473,14 @@ class FragmentReaderImpl final : public FragmentReader {
   // while this process lives.
   template <typename ReadPart>
   Result<BatchPtr> Read(const FragmentProjection& projection, int64_t rows,
-                        ReadPart&& read_part) const {
-    auto batch = ReadParts(projection, rows, std::forward<ReadPart>(read_part));
+                        const DeletedRow& deleted, ReadPart&& read_part) const {
+    auto batch = ReadParts(projection, rows, deleted, std::forward<ReadPart>(read_part));
     if (!batch.ok() && KindOf(batch.status()) == ErrorKind::kCorruption) ForgetFiles();
     return batch;
+  }
+
+  bool IsDeleted(int64_t offset) const {
+    return deletions_ != nullptr && deletions_->Contains(static_cast<uint32_t>(offset));
   }
 
   void ForgetFiles() const {
@@ -438,7 +494,7 @@ class FragmentReaderImpl final : public FragmentReader {
 
   template <typename ReadPart>
   Result<BatchPtr> ReadParts(const FragmentProjection& projection, int64_t rows,
-                             ReadPart&& read_part) const {
+                             const DeletedRow& deleted, ReadPart&& read_part) const {
     if (projection.pass_through) {
       const auto& part = projection.parts[0];
       GLAIVE_ASSIGN_OR_RETURN(auto reader, File(part.file_index));
@@ -467,7 +523,7 @@ class FragmentReaderImpl final : public FragmentReader {
         for (const auto& source : column.sources) {
           parts.push_back(batches[source.part]->column(source.column));
         }
-        GLAIVE_ASSIGN_OR_RETURN(array, MergeParts(field, parts, rows));
+        GLAIVE_ASSIGN_OR_RETURN(array, MergeParts(field, parts, rows, &deleted));
       }
       arrays.push_back(std::move(array));
     }

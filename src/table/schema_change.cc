@@ -226,12 +226,7 @@ std::string PathOfField(const Schema& schema, int32_t id) {
 }
 
 Result<int32_t> NextFieldId(const Dataset& dataset) {
-  int32_t max = dataset.schema().max_id();
-  for (int i = 0; i < dataset.num_fragments(); ++i) {
-    for (const auto& file : dataset.fragment(i).files()) {
-      for (int32_t id : file.fields()) max = std::max(max, id);
-    }
-  }
+  GLAIVE_ASSIGN_OR_RETURN(const int32_t max, dataset.max_field_id());
   if (max >= std::numeric_limits<int32_t>::max() - (1 << 20)) {
     return InvalidInput("table ", dataset.env().store->root(),
                         " has used up its field ids");

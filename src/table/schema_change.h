@@ -33,7 +33,7 @@ const file::Field* FindField(const file::Schema& schema, std::string_view path);
 // Quoted path of the field with this id; empty when there is none.
 std::string PathOfField(const file::Schema& schema, int32_t id);
 
-// First id for a new field: above all ids that the schema or a data file knows.
+// First id for a new field: above all that the table ever gave.
 Result<int32_t> NextFieldId(const Dataset& dataset);
 
 struct AddedFields {
