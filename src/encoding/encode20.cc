@@ -39,24 +39,6 @@ void AddFlatNoNulls(int64_t bits, PageBuffer buffer, EncodedArray20* out,
           encoding->mutable_nullable()->mutable_no_nulls()->mutable_values());
 }
 
-std::shared_ptr<arrow::Buffer> ValidityOf(std::span<const Segment> segments,
-                                          int64_t count) {
-  OutBytes out;
-  const size_t bytes = static_cast<size_t>((count + 7) / 8);
-  uint8_t* to = out.Extend(bytes);
-  std::memset(to, 0, bytes);
-  int64_t at = 0;
-  for (const Segment& s : segments) {
-    if (s.data->buffers[0] == nullptr) {
-      arrow::bit_util::SetBitsTo(to, at, s.length, true);
-    } else {
-      arrow::internal::CopyBitmap(s.data->buffers[0]->data(), s.start, s.length, to, at);
-    }
-    at += s.length;
-  }
-  return out.Finish();
-}
-
 // Fixed-width values and fixed-size lists: validity outside, values inside.
 Status EncodeBasic(const std::vector<Segment>& segments, EncodedArray20* out,
                    pb::ArrayEncoding* encoding) {
@@ -74,7 +56,7 @@ Status EncodeBasic(const std::vector<Segment>& segments, EncodedArray20* out,
   pb::ArrayEncoding* values;
   if (nulls > 0) {
     auto* some = nullable->mutable_some_nulls();
-    AddFlat(1, {ValidityOf(segments, count)}, out, some->mutable_validity());
+    AddFlat(1, {GatherBits(segments, 0, count)}, out, some->mutable_validity());
     values = some->mutable_values();
   } else {
     values = nullable->mutable_no_nulls()->mutable_values();
@@ -257,7 +239,14 @@ Result<EncodedArray20> EncodeArray20(
   if (type.id() == arrow::Type::DICTIONARY) {
     GLAIVE_RETURN_NOT_OK(EncodeDictionaryTyped(levels, &out));
   } else if (arrow::is_base_binary_like(type.id())) {
-    GLAIVE_RETURN_NOT_OK(EncodeText(levels, options, &out));
+    const bool any_valid =
+        levels.def.empty() ||
+        std::find(levels.def.begin(), levels.def.end(), 0) != levels.def.end();
+    if (any_valid) {
+      GLAIVE_RETURN_NOT_OK(EncodeText(levels, options, &out));
+    } else {
+      out.encoding.mutable_nullable()->mutable_all_nulls();
+    }
   } else {
     GLAIVE_RETURN_NOT_OK(EncodeBasic(levels.values, &out, &out.encoding));
   }

@@ -231,7 +231,9 @@ MiniBlockValues ChooseFixed(const FixedValues& values, const EncodeOptions& opti
   const int64_t packed = BitpackedBytes(in, raw);
   if (!options.rle_threshold || *options.rle_threshold > 0) {
     const int64_t runs = CountRuns(in);
-    const int64_t rle = runs * (static_cast<int64_t>(sizeof(T)) + 1);
+    // Longer runs are cut.
+    const int64_t rle =
+        (runs + values.count / int64_t{kMaxRun}) * (static_cast<int64_t>(sizeof(T)) + 1);
     const bool few = !options.rle_threshold ||
                      static_cast<double>(runs) <
                          static_cast<double>(values.count) * *options.rle_threshold;

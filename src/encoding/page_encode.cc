@@ -144,14 +144,15 @@ class PageEncoder {
   }
 
   // Constant pages keep their levels raw: beyond a certain number of rows, packed levels
-  // and packed values of about `value_bits` are smaller.
+  // and packed values of about `value_bits` are smaller, in spite of what mini-block
+  // pages cost beside them.
   bool ConstantPays(int64_t value_bits) const {
-    constexpr int64_t kAlwaysBelow = 2048;
-    if (levels_.num_levels < kAlwaysBelow) return true;
+    constexpr int64_t kMiniBlockBits = 8 * 384;
     const int64_t raw = 16 * (levels_.has_rep() + levels_.has_def()) * levels_.num_levels;
     const int level_bits =
         std::bit_width(levels_.max_rep) + std::bit_width(levels_.max_def);
-    return raw <= level_bits * levels_.num_levels + value_bits * levels_.num_visible;
+    return raw <= kMiniBlockBits + level_bits * levels_.num_levels +
+                      value_bits * levels_.num_visible;
   }
 
   bool FullZip(int64_t longest) const {

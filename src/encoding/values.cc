@@ -14,26 +14,6 @@
 namespace glaive::encoding {
 namespace {
 
-// Copies `length` bits so that they follow `at` bits already in `out`.
-std::shared_ptr<arrow::Buffer> GatherBits(std::span<const Segment> segments, int buffer,
-                                          int64_t count) {
-  OutBytes out;
-  const size_t bytes = static_cast<size_t>((count + 7) / 8);
-  uint8_t* to = out.Extend(bytes);
-  std::memset(to, 0, bytes);
-  int64_t at = 0;
-  for (const Segment& s : segments) {
-    const auto& bits = s.data->buffers[static_cast<size_t>(buffer)];
-    if (bits == nullptr) {
-      arrow::bit_util::SetBitsTo(to, at, s.length, true);
-    } else {
-      arrow::internal::CopyBitmap(bits->data(), s.start, s.length, to, at);
-    }
-    at += s.length;
-  }
-  return out.Finish();
-}
-
 template <typename Offset>
 Status GatherVariableOf(std::span<const Segment> segments, const uint16_t* nulls,
                         VariableValues* out) {
@@ -113,6 +93,25 @@ Result<VariableValues> GatherVariableWith(std::span<const Segment> segments,
 }
 
 }  // namespace
+
+std::shared_ptr<arrow::Buffer> GatherBits(std::span<const Segment> segments, int buffer,
+                                          int64_t count) {
+  OutBytes out;
+  const size_t bytes = static_cast<size_t>((count + 7) / 8);
+  uint8_t* to = out.Extend(bytes);
+  std::memset(to, 0, bytes);
+  int64_t at = 0;
+  for (const Segment& s : segments) {
+    const auto& bits = s.data->buffers[static_cast<size_t>(buffer)];
+    if (bits == nullptr) {
+      arrow::bit_util::SetBitsTo(to, at, s.length, true);
+    } else {
+      arrow::internal::CopyBitmap(bits->data(), s.start, s.length, to, at);
+    }
+    at += s.length;
+  }
+  return out.Finish();
+}
 
 std::shared_ptr<arrow::Buffer> FixedValues::Contiguous() const {
   if (pieces.size() == 1) return pieces[0];

@@ -30,6 +30,11 @@ struct FixedValues {
   std::shared_ptr<arrow::Buffer> Contiguous() const;
 };
 
+// Buffer `buffer` of the segments, a bitmap, `count` bits in all, joined from bit 0.
+// Where a segment has none, its bits are set.
+std::shared_ptr<arrow::Buffer> GatherBits(std::span<const Segment> segments, int buffer,
+                                          int64_t count);
+
 struct VariableValues {
   bool large = false;   // 64-bit offsets
   bool binary = false;  // bytes rather than text
