@@ -111,7 +111,7 @@ PARTIAL: Dict[str, str] = {
     "lance": "BlobColumn BlobDescriptor BlobDescriptorArrayBuilder CleanupCandidateFile CleanupExplanation CleanupReferencedBranch "
     "CleanupStats DataStatistics DatasetBasePath DedicatedBlobWriter FFILanceTableProvider FieldStatistics FtsToken Index IndexFile "
     "IndexProgress PackedBlobWriter ScanStatistics bytes_read_counter iops_counter set_logger tokenize",
-    "lance.blob": "Blob BlobArray BlobColumn BlobIterator BlobType blob_array blob_field",
+    "lance.blob": "BlobColumn BlobIterator",
     "lance.dataset": "AlterColumn AutoCleanupConfig Branch Branches BulkCommitResult ColumnOrdering DataStatistics DatasetDelta "
     "DatasetOptimizer DatasetStats DeleteResult ExecuteResult FieldStatistics Index IndexFile IndexInformation LanceOperation "
     "MergeInsertBuilder SqlQuery SqlQueryBuilder Tag Transaction UpdateResult VectorIndexReader VectorSearchQuery Version VersionRef",

@@ -60,6 +60,11 @@ Result<std::shared_ptr<arrow::ArrayData>> LoadBlobColumn(
     io::RandomAccessObject& object, const Field& field,
     const std::shared_ptr<arrow::ArrayData>& data) {
   if (IsBlobV1(field)) return LoadDescriptors(object, field, data);
+  if (field.is_blob()) {
+    return NotSupported("column '", field.name,
+                        "': moving blobs of the second kind (lance.blob.v2) to another "
+                        "data file, as updates and compaction do");
+  }
   if (field.owns_column() || ReadType(field) == field.type) return data;
   auto out = data->Copy();
   out->type = field.type;

@@ -8,6 +8,7 @@
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
+#include "file/blob_v2_writer.h"
 #include "file/column_writer.h"
 #include "file/json_columns.h"
 #include "file/page_sink.h"
@@ -34,9 +35,12 @@ std::span<const uint8_t> Bytes(const std::string& text) {
 struct FileWriter::Impl {
   struct Column {
     std::vector<std::unique_ptr<ColumnWriter>> writers;
+    bool blobs = false;  // holds lance.blob.v2
   };
 
   Schema schema;
+  Schema stored;  // with descriptors in place of such blobs
+  std::unique_ptr<BlobV2Writer> blobs;
   FileWriterOptions options;
   std::string path;
   std::unique_ptr<io::ObjectWriter> writer;
@@ -79,8 +83,11 @@ Result<std::vector<std::shared_ptr<arrow::ArrayData>>> FileWriter::Impl::Prepare
     }
     GLAIVE_ASSIGN_OR_RETURN(auto data, CastForStorage(field, batch.column(found[0])));
     GLAIVE_RETURN_NOT_OK(CheckNulls(field, *data));
-    for (const auto& column : columns[out.size()].writers) {
-      GLAIVE_RETURN_NOT_OK(column->Accept(*data));
+    const Column& own = columns[out.size()];
+    if (own.blobs) {
+      GLAIVE_RETURN_NOT_OK(CheckBlobValues(field, *data));
+    } else {
+      for (const auto& column : own.writers) GLAIVE_RETURN_NOT_OK(column->Accept(*data));
     }
     out.push_back(std::move(data));
   }
@@ -101,8 +108,15 @@ Status FileWriter::Impl::AddColumns(
   int64_t batch_bytes = 0;
   for (const auto& array : data) batch_bytes += SliceBytes(*array);
   for (size_t i = 0; i < data.size(); ++i) {
+    auto rows = data[i];
+    if (columns[i].blobs) {
+      GLAIVE_ASSIGN_OR_RETURN(rows, blobs->Write(schema.fields()[i], *rows, sink.get()));
+      for (const auto& column : columns[i].writers) {
+        GLAIVE_RETURN_NOT_OK(column->Accept(*rows));
+      }
+    }
     for (const auto& column : columns[i].writers) {
-      GLAIVE_RETURN_NOT_OK(column->Add(data[i], batch_bytes));
+      GLAIVE_RETURN_NOT_OK(column->Add(rows, batch_bytes));
     }
   }
   return Status::OK();
@@ -110,7 +124,7 @@ Status FileWriter::Impl::AddColumns(
 
 Status FileWriter::Impl::WriteTail(FileWriteSummary* summary) {
   lance::file::FileDescriptor descriptor;
-  schema.ToProto(descriptor.mutable_schema());
+  stored.ToProto(descriptor.mutable_schema());
   for (const auto& [key, value] : extra_metadata) {
     (*descriptor.mutable_schema()->mutable_metadata())[key] = value;
   }
@@ -175,10 +189,20 @@ Result<std::unique_ptr<FileWriter>> FileWriter::Make(io::ObjectStore& store,
   impl.has_json = HasJson(*impl.schema.ToArrow());
   // The columns are made before the object: a type that cannot be stored leaves no trace.
   impl.sink = std::make_unique<PageSink>(nullptr);
-  for (const Field& field : impl.schema.fields()) {
-    GLAIVE_ASSIGN_OR_RETURN(auto writers,
-                            MakeColumnWriters(field, options, impl.sink.get()));
-    impl.columns.push_back({std::move(writers)});
+  impl.stored = impl.schema.WithBlobDescriptors();
+  impl.blobs = std::make_unique<BlobV2Writer>(store, impl.path);
+  for (size_t i = 0; i < impl.schema.fields().size(); ++i) {
+    const Field& field = impl.schema.fields()[i];
+    const bool blobs = HoldsBlobsV2(field);
+    if (blobs && options.version < FileVersion::k2_2) {
+      return InvalidInput("column '", field.name,
+                          "': blobs (lance.blob.v2) need file version 2.2, not ",
+                          FileVersionName(options.version));
+    }
+    if (blobs) GLAIVE_RETURN_NOT_OK(CheckBlobsV2(field));
+    GLAIVE_ASSIGN_OR_RETURN(auto writers, MakeColumnWriters(impl.stored.fields()[i],
+                                                            options, impl.sink.get()));
+    impl.columns.push_back({std::move(writers), blobs});
   }
   GLAIVE_ASSIGN_OR_RETURN(impl.writer, store.Create(impl.path));
   *impl.sink = PageSink(impl.writer.get());
@@ -236,6 +260,7 @@ Result<FileWriteSummary> FileWriter::Finish() {
       for (const auto& one : column.writers) GLAIVE_RETURN_NOT_OK(one->Flush());
     }
     GLAIVE_RETURN_NOT_OK(impl.WriteTail(&summary));
+    GLAIVE_RETURN_NOT_OK(impl.blobs->Finish());
     return impl.writer->Finish();
   };
   Status status = run();
@@ -244,6 +269,7 @@ Result<FileWriteSummary> FileWriter::Finish() {
     return WithContext(status, "file '" + impl.path + "'");
   }
   impl.done = true;
+  summary.blob_files = impl.blobs->files();
   int32_t number = 0;
   for (const Field* field :
        impl.schema.ColumnFields(impl.options.version == FileVersion::k2_0)) {
@@ -256,6 +282,7 @@ Result<FileWriteSummary> FileWriter::Finish() {
 void FileWriter::Abort() {
   if (impl_->done) return;
   impl_->writer->Abort();
+  impl_->blobs->Abort();
   impl_->done = true;
 }
 

@@ -34,6 +34,8 @@ struct FileWriteSummary {
   // them.
   std::vector<int32_t> field_ids;
   std::vector<int32_t> column_indices;
+  // Files beside this one that hold blobs of it.
+  std::vector<std::string> blob_files;
 };
 
 // Not thread-safe. Memory is bounded by one page per column plus one batch. The object

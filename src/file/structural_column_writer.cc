@@ -28,10 +28,6 @@ Status NeedsNewer(const std::string& name, std::string_view what) {
 }
 
 Status CheckPacked(const std::string& name, const Field& leaf, bool v2_2) {
-  if (leaf.is_blob()) {
-    return NotSupported("column '", name,
-                        "': blob descriptors (lance.blob.v2) cannot be written yet");
-  }
   if (leaf.children.empty()) {
     return NotSupported("column '", name, "': a packed struct needs members");
   }
@@ -194,7 +190,7 @@ class StructuralColumnWriter : public ColumnWriter {
 
   Status FlushArrays(const std::vector<std::shared_ptr<arrow::ArrayData>>& arrays) {
     std::vector<encoding::EncodedPage> pages;
-    if (path_.leaf().is_blob()) {
+    if (path_.leaf().is_blob() && !column_.packed) {
       GLAIVE_ASSIGN_OR_RETURN(pages, WriteBlobPages(column_, arrays, sink_));
     } else {
       GLAIVE_ASSIGN_OR_RETURN(pages, encoding::EncodePages(column_, arrays));

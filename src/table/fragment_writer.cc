@@ -66,6 +66,7 @@ Status FragmentWriter::CutFragment() {
   files_.push_back(DataFilePath(name_));
   GLAIVE_ASSIGN_OR_RETURN(const file::FileWriteSummary summary, writer_->Finish());
   writer_.reset();
+  files_.insert(files_.end(), summary.blob_files.begin(), summary.blob_files.end());
   DataFragment fragment;
   fragment.set_physical_rows(static_cast<uint64_t>(summary.num_rows));
   auto* file = fragment.add_files();

@@ -8,10 +8,11 @@ from typing import List, Optional, Tuple
 import pyarrow as pa
 
 from .. import _not_built
+from ._blob_types import Blob, BlobArray, BlobType, blob_array, blob_field
 
 __getattr__ = _not_built.missing_names(__name__)
 
-__all__ = ["BlobFile"]
+__all__ = ["Blob", "BlobArray", "BlobFile", "BlobType", "blob_array", "blob_field"]
 
 
 class BlobFile(io.RawIOBase):
