@@ -265,7 +265,8 @@ class _Readable:
         """Oldest first: ``version`` (int), ``timestamp_us`` (int, microseconds since the epoch, UTC),
         ``metadata`` (dict of str)."""
     def list_tags(self) -> dict[str, dict[str, Any]]:
-        """Name -> ``version``, ``manifest_size``, ``branch`` (None on main)."""
+        """Name -> ``branch`` (None on main), ``version``, ``created_us``, ``updated_us`` (microseconds since 1970 or None),
+        ``manifest_size``, ``metadata``."""
     def tag_version(self, tag: str) -> int: ...
     def create_tag(self, tag: str, version: int) -> None: ...
     def update_tag(self, tag: str, version: int) -> None: ...

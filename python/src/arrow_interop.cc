@@ -25,10 +25,10 @@ T* CapsulePointer(nb::handle capsule, const char* name) {
   return pointer;
 }
 
-bool HasExtension(const arrow::Field& field) {
+bool CarriesExtensionName(const arrow::Field& field) {
   if (field.metadata() && field.metadata()->Contains("ARROW:extension:name")) return true;
   for (const auto& child : field.type()->fields()) {
-    if (HasExtension(*child)) return true;
+    if (CarriesExtensionName(*child)) return true;
   }
   return false;
 }
@@ -102,25 +102,27 @@ std::shared_ptr<arrow::RecordBatchReader> OneBatch(
 
 }  // namespace
 
-bool HasExtensions(const arrow::Schema& schema) {
+bool CarriesExtensionName(const arrow::Schema& schema) {
   for (const auto& field : schema.fields()) {
-    if (HasExtension(*field)) return true;
+    if (CarriesExtensionName(*field)) return true;
   }
   return false;
 }
 
 nb::object ToPyArrow(const std::shared_ptr<arrow::Schema>& schema) {
-  if (!HasExtensions(*schema)) return nb::steal(PyArrow().wrap_schema(schema));
+  if (!CarriesExtensionName(*schema)) return nb::steal(PyArrow().wrap_schema(schema));
   return nb::steal(PyArrow().wrap_schema(Unwrap(WithExtensions(*schema))));
 }
 
 nb::object ToPyArrow(const std::shared_ptr<arrow::RecordBatch>& batch) {
-  if (!HasExtensions(*batch->schema())) return nb::steal(PyArrow().wrap_batch(batch));
+  if (!CarriesExtensionName(*batch->schema()))
+    return nb::steal(PyArrow().wrap_batch(batch));
   return nb::steal(PyArrow().wrap_batch(Unwrap(WithExtensions(*batch))));
 }
 
 nb::object ToPyArrow(const std::shared_ptr<arrow::Table>& table) {
-  if (!HasExtensions(*table->schema())) return nb::steal(PyArrow().wrap_table(table));
+  if (!CarriesExtensionName(*table->schema()))
+    return nb::steal(PyArrow().wrap_table(table));
   return nb::steal(PyArrow().wrap_table(WithExtensions(table)));
 }
 

@@ -22,7 +22,7 @@ nb::object ToPyArrow(const std::shared_ptr<arrow::RecordBatch>& batch);
 nb::object ToPyArrow(const std::shared_ptr<arrow::Table>& table);
 
 // True when some field, at any level, carries an extension name.
-bool HasExtensions(const arrow::Schema& schema);
+bool CarriesExtensionName(const arrow::Schema& schema);
 
 // The capsule of __arrow_c_stream__ for `reader`.
 nb::object ExportStream(std::shared_ptr<arrow::RecordBatchReader> reader);

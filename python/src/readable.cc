@@ -101,6 +101,7 @@ ScanArguments ParseScan(nb::handle columns, std::optional<std::string> filter,
     if (*batch_size <= 0)
       Raise(InvalidInput("Invalid input, batch_size must be positive"));
     options.batch_rows = *batch_size;
+    options.exact_batches = true;
   }
   if (batch_size_bytes) {
     if (*batch_size_bytes <= 0) {
@@ -154,9 +155,16 @@ nb::dict TagsToPython(const std::map<std::string, table::TagInfo>& tags) {
   nb::dict out;
   for (const auto& [name, info] : tags) {
     nb::dict one;
-    one["version"] = info.version;
-    one["manifest_size"] = info.manifest_size;
+    nb::dict metadata;
+    for (const auto& [key, value] : info.metadata) {
+      metadata[nb::str(key.data(), key.size())] = nb::str(value.data(), value.size());
+    }
     one["branch"] = info.branch;
+    one["version"] = info.version;
+    one["created_us"] = info.created_us;
+    one["updated_us"] = info.updated_us;
+    one["manifest_size"] = info.manifest_size;
+    one["metadata"] = std::move(metadata);
     out[name.c_str()] = std::move(one);
   }
   return out;

@@ -33,6 +33,7 @@ Result<TableStats> ComputeStats(const table::Dataset& dataset) {
     lengths.push_back(dataset.physical_rows(i));  // as upstream: deleted rows included
   }
   stats.num_rows = dataset.count_rows();
+  GLAIVE_ASSIGN_OR_RETURN(stats.num_indices, dataset.CountIndices());
   FragmentStats& fragments = stats.fragments;
   fragments.num_fragments = static_cast<int64_t>(lengths.size());
   if (lengths.empty()) return stats;

@@ -11,6 +11,7 @@
 
 #include "table/deletion_vector.h"
 #include "table/row_id_index.h"
+#include "table/row_ids.h"
 
 namespace glaive::exec {
 namespace {
@@ -20,12 +21,24 @@ constexpr int64_t kSelectiveShare = 16;
 
 // A uint64 array filled by `value(i)`.
 template <typename Value>
-Result<std::shared_ptr<arrow::Array>> MakeUInt64(int64_t rows, const Value& value) {
+Result<std::shared_ptr<arrow::Array>> MakeUInt64(int64_t rows, Value&& value) {
   GLAIVE_ASSIGN_OR_RETURN(std::shared_ptr<arrow::Buffer> buffer,
                           arrow::AllocateBuffer(rows * 8));
   auto* out = reinterpret_cast<uint64_t*>(buffer->mutable_data());
   for (int64_t i = 0; i < rows; ++i) out[i] = value(i);
   return std::make_shared<arrow::UInt64Array>(rows, std::move(buffer), nullptr, 0);
+}
+
+// The version of row i, for i = 0, 1, ...: looks forward from the run of the row before,
+// which holds the next one as a rule.
+template <typename Offset>
+auto VersionOf(const std::vector<table::RowVersionRun>& runs, const Offset& offset) {
+  return [&runs, &offset, run = size_t{0}, begin = int64_t{0}](int64_t i) mutable {
+    const int64_t place = offset(i);
+    if (place < begin) run = 0, begin = 0;
+    while (place - begin >= runs[run].count) begin += runs[run++].count;
+    return runs[run].version;
+  };
 }
 
 template <typename Offset>
@@ -58,6 +71,18 @@ Result<MetaColumns> MakeMeta(const FragmentRows& fragment, const MetaNeeds& need
       return static_cast<uint64_t>(fragment.live_begin + physical - deleted);
     };
     GLAIVE_ASSIGN_OR_RETURN(meta.row_offset, MakeUInt64(rows, place));
+  }
+  const auto versions =
+      [&](table::RowVersion which) -> Result<std::shared_ptr<arrow::Array>> {
+    GLAIVE_ASSIGN_OR_RETURN(const auto runs, fragment.reader->RowVersionRuns(which));
+    return MakeUInt64(rows, VersionOf(runs, offset));
+  };
+  if (needs.row_created_at) {
+    GLAIVE_ASSIGN_OR_RETURN(meta.row_created_at, versions(table::RowVersion::kCreatedAt));
+  }
+  if (needs.row_updated_at) {
+    GLAIVE_ASSIGN_OR_RETURN(meta.row_updated_at,
+                            versions(table::RowVersion::kLastUpdatedAt));
   }
   return meta;
 }
@@ -110,6 +135,18 @@ Result<MetaColumns> FragmentRows::MetaOfRows(const MetaNeeds& needs,
   if (!needs.any()) return MetaColumns();
   return MakeMeta(*this, needs, static_cast<int64_t>(offsets.size()),
                   [offsets](int64_t i) { return offsets[static_cast<size_t>(i)]; });
+}
+
+int64_t RowMask::CountInRange(int64_t begin, int64_t end) const {
+  if (all() || begin >= end) return end - begin;
+  const auto first = static_cast<size_t>(begin / 64);
+  const auto last = static_cast<size_t>((end - 1) / 64);
+  const uint64_t head = ~uint64_t{0} << (begin % 64);
+  const uint64_t tail = ~uint64_t{0} >> (63 - (end - 1) % 64);
+  if (first == last) return std::popcount(words[first] & head & tail);
+  int64_t rows = std::popcount(words[first] & head) + std::popcount(words[last] & tail);
+  for (size_t w = first + 1; w < last; ++w) rows += std::popcount(words[w]);
+  return rows;
 }
 
 std::vector<int64_t> RowMask::Offsets(int64_t start) const {

@@ -50,6 +50,8 @@ struct RowMask {
   int64_t count = 0;            // set bits
 
   bool all() const { return words.empty(); }
+  // Set rows among [start + begin, start + end).
+  int64_t CountInRange(int64_t begin, int64_t end) const;
   // Physical offsets of the set rows.
   std::vector<int64_t> Offsets(int64_t start) const;
 };

@@ -1,6 +1,7 @@
 #include "exec/morsel.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "table/deletion_vector.h"
 #include "table/fragment_reader.h"
@@ -60,6 +61,7 @@ class Cutter {
     if (begin >= end) return Status::OK();
     if (end - begin <= std::min(kSmallFragmentRows, options_.max_rows) ||
         widest_.empty()) {
+      if (options_.exact) return CutExactly(fragment, begin, end, 1);
       for (int64_t start = begin; start < end; start += options_.max_rows) {
         Add({fragment, start, std::min(options_.max_rows, end - start)}, 1);
       }
@@ -72,6 +74,9 @@ class Cutter {
     const int64_t row_bytes = std::max<int64_t>(1, reader->EstimateRowBytes(*projection));
     const int64_t most =
         std::clamp<int64_t>(options_.max_bytes / row_bytes, 1, options_.max_rows);
+    if (options_.exact && most == options_.max_rows) {
+      return CutExactly(fragment, begin, end, row_bytes);
+    }
     int64_t start = begin;
     for (size_t p = 0; p <= pages.size() && start < end; ++p) {
       const int64_t stop = p < pages.size() ? std::min(pages[p], end) : end;
@@ -93,10 +98,30 @@ class Cutter {
     return Status::OK();
   }
 
+  Status CutExactly(int fragment, int64_t begin, int64_t end, int64_t row_bytes) {
+    GLAIVE_ASSIGN_OR_RETURN(auto deletions, dataset_.deletions(fragment));
+    const int64_t physical = dataset_.physical_rows(fragment);
+    int64_t live =
+        deletions == nullptr ? begin : begin - deletions->CountInRange(0, begin);
+    for (int64_t start = begin; start < end;) {
+      live += std::min(options_.max_rows, physical);
+      const int64_t stop = std::min(
+          end, deletions == nullptr ? live : deletions->SelectLive(live, physical));
+      Add({fragment, start, stop - start}, row_bytes);
+      start = stop;
+    }
+    return Status::OK();
+  }
+
   void Add(Morsel morsel, int64_t row_bytes) {
+    // Estimates come from files: they may be anything.
+    if (__builtin_mul_overflow(morsel.count, row_bytes, &morsel.bytes)) {
+      morsel.bytes = std::numeric_limits<int64_t>::max() / 4;
+    }
     plan_.morsels.push_back(morsel);
     rows_ += morsel.count + kMorselOverheadRows;
-    bytes_ += morsel.count * row_bytes;
+    bytes_ = std::min(bytes_, options_.task_bytes) +
+             std::min(morsel.bytes, options_.task_bytes);
     if (rows_ >= options_.task_rows || bytes_ >= options_.task_bytes) CloseTask();
   }
 

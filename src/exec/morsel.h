@@ -15,6 +15,7 @@ struct Morsel {
   int fragment = 0;  // index in the snapshot
   int64_t start = 0;
   int64_t count = 0;
+  int64_t bytes = 0;  // estimate of what reading the widest columns takes
 };
 
 // Morsels of one task, which one thread works through in order.
@@ -39,6 +40,8 @@ struct MorselOptions {
   // Whole fragments only, in this order; unset: all.
   std::optional<std::vector<int>> fragments;
   // Live rows to skip and to take, in fragment order. Exact: for scans without a filter.
+  // `max_rows` live rows each, wherever pages end, unless that passes max_bytes.
+  bool exact = false;
   int64_t skip_rows = 0;
   std::optional<int64_t> take_rows;
 };

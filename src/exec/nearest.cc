@@ -19,8 +19,9 @@
 #include "exec/take.h"
 #include "exec/top_k.h"
 #include "exec/vector_column.h"
+#include "io/object_store.h"
 #include "runtime/cancel.h"
-#include "runtime/runtime.h"
+#include "runtime/memory_reservation.h"
 
 namespace glaive::exec {
 namespace {
@@ -40,6 +41,7 @@ struct Worker {
   std::vector<TopK> best;  // by query
   std::vector<float> distances;
   std::vector<float> sums;
+  bool on_caller = false;
 };
 
 class Search {
@@ -71,12 +73,14 @@ class Search {
     const int threads = std::max(1, runtime.num_threads());
     std::vector<std::unique_ptr<Worker>> workers(static_cast<size_t>(threads));
     GLAIVE_ASSIGN_OR_RETURN(const MorselPlan plan, Cut(threads));
+    GLAIVE_ASSIGN_OR_RETURN(const auto for_hits, ReserveForHits(threads));
     GLAIVE_RETURN_NOT_OK(runtime.ParallelForWorker(
         static_cast<int64_t>(plan.tasks.size()),
         [&](int64_t t, int w) -> Status {
           auto& worker = workers[static_cast<size_t>(w)];
           if (worker == nullptr) {
             worker = std::make_unique<Worker>();
+            worker->on_caller = w == 0;
             worker->best.assign(num_results_, TopK(top_));
           }
           const MorselTask& task = plan.tasks[static_cast<size_t>(t)];
@@ -112,7 +116,30 @@ class Search {
     return CutMorsels(dataset_, *read_, cut);
   }
 
+  // Each thread keeps its best rows, and the best of all are put together in the end.
+  Result<MemoryReservation> ReserveForHits(int threads) const {
+    const auto rows = static_cast<double>(dataset_.count_rows());
+    const auto top = static_cast<double>(top_);
+    const double hits =
+        static_cast<double>(num_results_) * (std::min(rows, top * threads) + top);
+    constexpr double kMost = 1e18;
+    return Reserve(static_cast<int64_t>(std::min(hits * sizeof(Hit), kMost)));
+  }
+
+  Result<MemoryReservation> Reserve(int64_t bytes) const {
+    return MemoryReservation::Make(dataset_.env().runtime->memory(), bytes,
+                                   "vector search", dataset_.env().store->root());
+  }
+
+  // One comparison of a block with all queries can take long, so that looking between
+  // morsels is too seldom.
+  Status LookForCancel(const Worker& worker) const {
+    if (options_.cancel == nullptr) return Status::OK();
+    return worker.on_caller ? options_.cancel->CheckOnCaller() : options_.cancel->Check();
+  }
+
   Status RunMorsel(const Morsel& morsel, Worker* worker) {
+    GLAIVE_ASSIGN_OR_RETURN(const auto working_memory, Reserve(morsel.bytes));
     GLAIVE_ASSIGN_OR_RETURN(const auto fragment,
                             FragmentRows::Open(dataset_, state_, morsel.fragment));
     GLAIVE_ASSIGN_OR_RETURN(const RowMask mask, SelectRows(fragment, prefilter_.get(),
@@ -180,17 +207,15 @@ class Search {
       worker->best[q].Push(hit, &bounds_[q]);
     };
     if (column_.multi) {
-      CompareLists(block, keep, worker, offer);
-    } else {
-      CompareVectors(block, keep, worker, offer);
+      return CompareLists(block, keep, worker, offer);
     }
-    return Status::OK();
+    return CompareVectors(block, keep, worker, offer);
   }
 
   // A NaN fails every comparison, so it never is offered.
   template <typename Keep, typename Offer>
-  void CompareVectors(const VectorBlock& block, const Keep& keep, Worker* worker,
-                      const Offer& offer) {
+  Status CompareVectors(const VectorBlock& block, const Keep& keep, Worker* worker,
+                        const Offer& offer) {
     const auto rows = static_cast<size_t>(block.num_vectors);
     const size_t num_queries = queries_.count();
     const auto row_bytes = static_cast<size_t>(column_.row_bytes());
@@ -202,6 +227,7 @@ class Search {
       const size_t n = std::min(step, rows - begin);
       const uint8_t* vectors = block.data + begin * row_bytes;
       for (size_t first = 0; first < num_queries; first += kQueryTile) {
+        GLAIVE_RETURN_NOT_OK(LookForCancel(*worker));
         const size_t tile = std::min(kQueryTile, num_queries - first);
         queries_.ManyToMany(first, tile, vectors, n, worker->distances.data(), step);
         for (size_t q = 0; q < tile; ++q) {
@@ -217,12 +243,13 @@ class Search {
         }
       }
     }
+    return Status::OK();
   }
 
   // Sum over the query vectors of the smallest distance to a vector of the row.
   template <typename Keep, typename Offer>
-  void CompareLists(const VectorBlock& block, const Keep& keep, Worker* worker,
-                    const Offer& offer) {
+  Status CompareLists(const VectorBlock& block, const Keep& keep, Worker* worker,
+                      const Offer& offer) {
     const auto vectors = static_cast<size_t>(block.num_vectors);
     const size_t num_queries = queries_.count();
     const auto row_bytes = static_cast<size_t>(column_.row_bytes());
@@ -231,6 +258,7 @@ class Search {
     worker->distances.resize(vectors);
     worker->sums.assign(rows, 0.0F);
     for (size_t q = 0; q < num_queries; ++q) {
+      GLAIVE_RETURN_NOT_OK(LookForCancel(*worker));
       for (size_t begin = 0; begin < vectors; begin += kBlockRows) {
         const size_t n = std::min(kBlockRows, vectors - begin);
         queries_.OneToMany(q, block.data + begin * row_bytes, n,
@@ -251,6 +279,7 @@ class Search {
       const float distance = worker->sums[row];
       if (distance <= bounds_[0].value() && keep(row)) offer(size_t{0}, row, distance);
     }
+    return Status::OK();
   }
 
   static bool IsValid(const VectorBlock& block, size_t i) {

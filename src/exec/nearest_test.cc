@@ -9,6 +9,7 @@
 #include <arrow/util/float16.h>
 
 #include "exec/test_table.h"
+#include "runtime/cancel.h"
 
 namespace glaive::exec {
 namespace {
@@ -477,6 +478,48 @@ TEST(Nearest, InfersTheColumn) {
   EXPECT_EQ(
       InferVectorColumn(schema({arrow::field("m", arrow::list(fsl(4)))}), 4).ValueOrDie(),
       "m");
+}
+
+TEST(Nearest, LooksForCancelWithinABatchOfQueries) {
+  // One morsel and one thread: between morsels nobody would look.
+  const TestTable table = MakeTestTable(18, {2000}, 2000, 0, false, MakeTestRuntime(1));
+  std::vector<std::vector<float>> queries(640, std::vector<float>(kDim, 0.5F));
+  NearestOptions options;
+  options.queries = QueryArray(queries);
+  options.column = "vector";
+  options.k = 1;
+  int looks = 0;
+  CancelToken cancel;
+  cancel.set_caller_hook(
+      [&] { return ++looks > 12 ? Cancelled("the caller had enough") : Status::OK(); });
+  options.cancel = &cancel;
+  const Status stopped = Nearest(table.dataset, options).status();
+  EXPECT_ERROR_KIND(stopped, ErrorKind::kCancelled);
+  EXPECT_EQ(looks, 13);
+}
+
+TEST(Nearest, WorkingMemoryIsChargedToTheBudget) {
+  const TestTable table = MakeTestTable(19, {2000}, 500, 0);
+  MemoryBudget& memory = table.env.runtime->memory();
+  NearestOptions options;
+  options.queries = QueryArray({std::vector<float>(kDim, 0.5F)});
+  options.column = "vector";
+  options.k = 2000;
+  ASSERT_OK_AND_ASSIGN(const auto expected, Nearest(table.dataset, options));
+  EXPECT_EQ(memory.used_bytes(), 0);
+  // Room for ten rows, not for two thousand.
+  const int64_t held = memory.limit_bytes() - (int64_t{64} << 10);
+  ASSERT_OK(memory.Reserve(held));
+  const Status refused = Nearest(table.dataset, options).status();
+  EXPECT_ERROR_KIND(refused, ErrorKind::kResourceExhausted);
+  EXPECT_NE(refused.message().find(table.env.store->root()), std::string::npos);
+  options.k = 10;
+  ASSERT_OK(Nearest(table.dataset, options).status());
+  EXPECT_EQ(memory.used_bytes(), held);
+  memory.Release(held);
+  options.k = 2000;
+  ASSERT_OK_AND_ASSIGN(const auto again, Nearest(table.dataset, options));
+  EXPECT_EQ(Ids(*again), Ids(*expected));
 }
 
 TEST(Nearest, Explain) {

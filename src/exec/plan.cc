@@ -99,18 +99,18 @@ class OutputPlanner {
     plan_->needs.Add({meta});
   }
 
+  // A column of the batch that is read, as users see it.
+  static std::shared_ptr<arrow::Field> ShownPart(const file::Field& field) {
+    return file::JsonToUser(
+               arrow::schema({field.ToArrow()->WithType(file::ReadType(field))}))
+        ->field(0);
+  }
+
   // A whole top-level column.
   void AddWhole(const std::string& name, const file::Field& field) {
-    const int index = dataset_.arrow_schema()->GetFieldIndex(field.name);
-    auto shown = dataset_.arrow_schema()->field(index)->WithName(name);
     // Blobs are read as descriptors.
-    if (field.is_blob_v2()) {
-      shown = file::Schema({field}).WithBlobDescriptors().fields()[0].ToArrow()->WithName(
-          name);
-    } else if (auto type = file::ReadType(field); type != field.type) {
-      shown = shown->WithType(std::move(type));
-    }
-    AddRead(field.name, std::move(shown));
+    const file::Schema read = file::Schema({field}).WithBlobDescriptors();
+    AddRead(field.name, ShownPart(read.fields()[0])->WithName(name));
     const std::vector<std::string> path = {field.name};
     AddPath(file::FormatFieldPath(path));
   }
@@ -307,6 +307,8 @@ const std::shared_ptr<arrow::Array>* MetaColumns::Find(const std::string& name) 
   if (name == kRowId) return &row_id;
   if (name == kRowAddress) return &row_address;
   if (name == kRowOffset) return &row_offset;
+  if (name == kRowCreatedAt) return &row_created_at;
+  if (name == kRowUpdatedAt) return &row_updated_at;
   if (name == kDistance) return &distance;
   if (name == kQueryIndex) return &query_index;
   return nullptr;
@@ -317,6 +319,8 @@ void MetaNeeds::Add(const std::vector<std::string>& names) {
     row_id |= name == kRowId;
     row_address |= name == kRowAddress;
     row_offset |= name == kRowOffset;
+    row_created_at |= name == kRowCreatedAt;
+    row_updated_at |= name == kRowUpdatedAt;
   }
 }
 
@@ -331,7 +335,8 @@ Result<std::shared_ptr<arrow::RecordBatch>> OutputPlan::Assemble(
       fields = read_batch->schema()->fields();
       arrays = read_batch->columns();
     }
-    for (const char* name : {kRowId, kRowAddress, kRowOffset, kDistance, kQueryIndex}) {
+    for (const char* name : {kRowId, kRowAddress, kRowOffset, kRowCreatedAt,
+                             kRowUpdatedAt, kDistance, kQueryIndex}) {
       const auto& array = *meta.Find(name);
       if (array == nullptr) continue;
       fields.push_back(arrow::field(name, array->type()));

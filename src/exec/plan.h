@@ -24,6 +24,8 @@ struct MetaColumns {
   std::shared_ptr<arrow::Array> row_id;
   std::shared_ptr<arrow::Array> row_address;
   std::shared_ptr<arrow::Array> row_offset;
+  std::shared_ptr<arrow::Array> row_created_at;
+  std::shared_ptr<arrow::Array> row_updated_at;
   std::shared_ptr<arrow::Array> distance;
   std::shared_ptr<arrow::Array> query_index;
 
@@ -35,7 +37,11 @@ struct MetaNeeds {
   bool row_id = false;
   bool row_address = false;
   bool row_offset = false;
-  bool any() const { return row_id || row_address || row_offset; }
+  bool row_created_at = false;
+  bool row_updated_at = false;
+  bool any() const {
+    return row_id || row_address || row_offset || row_created_at || row_updated_at;
+  }
   void Add(const std::vector<std::string>& names);
 };
 

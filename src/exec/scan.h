@@ -24,6 +24,8 @@ namespace glaive::exec {
 inline constexpr char kRowId[] = "_rowid";
 inline constexpr char kRowAddress[] = "_rowaddr";
 inline constexpr char kRowOffset[] = "_rowoffset";
+inline constexpr char kRowCreatedAt[] = "_row_created_at_version";
+inline constexpr char kRowUpdatedAt[] = "_row_last_updated_at_version";
 inline constexpr char kDistance[] = "_distance";
 inline constexpr char kQueryIndex[] = "query_index";
 
@@ -47,6 +49,10 @@ struct ScanOptions {
   std::vector<int64_t> fragment_ids;  // empty: all
   bool in_order = true;               // rows in fragment order; otherwise as they come
   int64_t batch_rows = 8192;
+  // Batches of a stream come from exactly `batch_rows` live rows of one fragment (its
+  // last one from what is left), less those that the filter drops, as long as they stay
+  // within batch_bytes. Otherwise they end where pages end.
+  bool exact_batches = false;
   int64_t batch_bytes = int64_t{32} << 20;
   CancelToken* cancel = nullptr;  // must outlive the reader
 };

@@ -115,17 +115,7 @@ void CheckValues(const TestTable& table, const arrow::Table& result) {
     if (row.bucket) {
       ASSERT_EQ(ValueAt<arrow::Int32Array>(result, "bucket", n), *row.bucket);
     }
-    ASSERT_OK_AND_ASSIGN(auto text, result.GetColumnByName("text")->GetScalar(n));
-    ASSERT_EQ(text->ToString(), row.text);
-    ASSERT_OK_AND_ASSIGN(auto vector, result.GetColumnByName("vector")->GetScalar(n));
-    ASSERT_EQ(vector->is_valid, row.vector.has_value());
-    if (row.vector) {
-      const auto& values = static_cast<const arrow::FloatArray&>(
-          *static_cast<const arrow::BaseListScalar&>(*vector).value);
-      for (int d = 0; d < kDim; ++d) {
-        ASSERT_EQ(values.Value(d), (*row.vector)[static_cast<size_t>(d)]);
-      }
-    }
+    CheckTextAndVector(result, n, row);
   }
 }
 
@@ -313,6 +303,60 @@ TEST(Scan, StopsWhenCancelled) {
   CancelToken late(std::chrono::nanoseconds(0));
   options.cancel = &late;
   EXPECT_ERROR_KIND(ScanToTable(table.dataset, options).status(), ErrorKind::kTimeout);
+}
+
+TEST(Scan, WorkingMemoryIsChargedToTheBudget) {
+  const TestTable table = MakeTestTable(16, {3000}, 1000, 0);
+  MemoryBudget& memory = table.env.runtime->memory();
+  ScanOptions options;
+  ASSERT_OK(ScanToTable(table.dataset, options).status());
+  EXPECT_EQ(memory.used_bytes(), 0);
+  // Somebody else has all but a little.
+  const int64_t held = memory.limit_bytes() - 100;
+  ASSERT_OK(memory.Reserve(held));
+  const Status refused = ScanToTable(table.dataset, options).status();
+  EXPECT_ERROR_KIND(refused, ErrorKind::kResourceExhausted);
+  EXPECT_NE(refused.message().find(table.env.store->root()), std::string::npos);
+  ASSERT_OK_AND_ASSIGN(auto reader, Scan(table.dataset, options));
+  EXPECT_ERROR_KIND(reader->Next().status(), ErrorKind::kResourceExhausted);
+  EXPECT_EQ(memory.used_bytes(), held);
+  memory.Release(held);
+  ASSERT_OK_AND_ASSIGN(auto all, ScanToTable(table.dataset, options));
+  EXPECT_EQ(all->num_rows(), 3000);
+}
+
+TEST(Scan, RowVersionsOfRandomRows) {
+  const TestTable table = MakeTestTable(17, {700, 1, 300}, 90, 0.2, /*stable_ids=*/true);
+  Selection select;
+  select.columns = ColumnList{{"v", kRowUpdatedAt}, {"id", "id"}, {"c", kRowCreatedAt}};
+  // Appends of 700, 1 and 300 rows made versions 1, 2 and 3.
+  const auto version_of = [](int64_t id) -> uint64_t {
+    return id < 700 ? 1 : id == 700 ? 2 : 3;
+  };
+  ScanOptions options;
+  options.select = select;
+  for (const char* filter : {"", "_row_created_at_version >= 2", "id % 50 = 3",
+                             "_row_last_updated_at_version = 1 AND id % 2 = 0"}) {
+    options.filter = filter;
+    ASSERT_OK_AND_ASSIGN(auto found, ScanToTable(table.dataset, options));
+    const auto ids = Ids(*found);
+    ASSERT_GT(ids.size(), 10u);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      ASSERT_EQ(UInts(*found, "v")[i], version_of(ids[i])) << filter;
+      ASSERT_EQ(UInts(*found, "c")[i], version_of(ids[i])) << filter;
+    }
+  }
+  std::mt19937_64 random(3);
+  std::vector<int64_t> offsets;
+  for (int i = 0; i < 50; ++i) {
+    offsets.push_back(static_cast<int64_t>(random() % table.rows.size()));
+  }
+  ASSERT_OK_AND_ASSIGN(auto taken, TakeOffsets(*table.dataset, offsets, select));
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    const int64_t id = table.rows[static_cast<size_t>(offsets[i])].id;
+    ASSERT_EQ(Ids(*taken)[i], id);
+    ASSERT_EQ(UInts(*taken, "v")[i], version_of(id));
+  }
 }
 
 TEST(Delete, FindsAndCommits) {

@@ -7,7 +7,9 @@
 #include <arrow/record_batch.h>
 
 #include "exec/fragment_rows.h"
-#include "runtime/runtime.h"
+#include "io/object_store.h"
+#include "runtime/memory_reservation.h"
+#include "table/deletion_vector.h"
 
 namespace glaive::exec {
 namespace {
@@ -15,6 +17,8 @@ namespace {
 // A filter reads few bytes per row: its morsels are longer than those of output.
 constexpr int64_t kFilterRows = 65536;
 constexpr int64_t kLeastFilterRows = 8192;
+// No fragment has more rows.
+constexpr int64_t kMaxExactRows = int64_t{1} << 32;
 
 }  // namespace
 
@@ -68,11 +72,17 @@ Result<MorselPlan> Scanner::Cut(bool streaming) const {
       cut.max_rows = cut.task_rows =
           std::clamp<int64_t>(*options_.limit * 8, kLeastFilterRows, cut.max_rows);
     }
+    if (streaming && options_.exact_batches) {
+      const int64_t batches = std::max<int64_t>(1, cut.max_rows / options_.batch_rows);
+      cut.exact = true;
+      cut.max_rows = batches * std::min(options_.batch_rows, kMaxExactRows);
+    }
     return CutMorsels(*dataset_, *filter_->read, cut);
   }
   cut.skip_rows = options_.offset;
   cut.take_rows = options_.limit;
   if (streaming) {
+    cut.exact = options_.exact_batches;
     cut.max_rows = options_.batch_rows;
     cut.max_bytes = options_.batch_bytes;
   }
@@ -85,6 +95,10 @@ Result<BatchVector> Scanner::RunTask(const MorselPlan& plan,
   std::optional<FragmentRows> fragment;
   for (size_t m = task.begin; m < task.end; ++m) {
     const Morsel& morsel = plan.morsels[m];
+    GLAIVE_ASSIGN_OR_RETURN(
+        const auto working_memory,
+        MemoryReservation::Make(dataset_->env().runtime->memory(), morsel.bytes, "scan",
+                                dataset_->env().store->root()));
     if (!fragment || fragment->index != morsel.fragment) {
       GLAIVE_ASSIGN_OR_RETURN(fragment,
                               FragmentRows::Open(*dataset_, *state_, morsel.fragment));
@@ -94,9 +108,34 @@ Result<BatchVector> Scanner::RunTask(const MorselPlan& plan,
     if (mask.count == 0) continue;
     GLAIVE_ASSIGN_OR_RETURN(
         auto batch, ReadSelected(*fragment, *output_, morsel.start, morsel.count, mask));
-    batches.push_back(std::move(batch));
+    if (options_.exact_batches && filter_ != nullptr) {
+      AppendPieces(*fragment, morsel, mask, *batch, &batches);
+    } else {
+      batches.push_back(std::move(batch));
+    }
   }
   return batches;
+}
+
+void Scanner::AppendPieces(const FragmentRows& fragment, const Morsel& morsel,
+                           const RowMask& mask, const arrow::RecordBatch& batch,
+                           BatchVector* out) const {
+  const int64_t physical = fragment.reader->physical_rows();
+  const int64_t end = morsel.start + morsel.count;
+  const table::DeletionVector* deletions = fragment.deletions;
+  int64_t live = deletions == nullptr
+                     ? morsel.start
+                     : morsel.start - deletions->CountInRange(0, morsel.start);
+  int64_t row = 0;  // of the batch
+  for (int64_t start = morsel.start; start < end && row < batch.num_rows();) {
+    live += std::min(options_.batch_rows, physical);
+    const int64_t stop = std::min(
+        end, deletions == nullptr ? live : deletions->SelectLive(live, physical));
+    const int64_t rows = mask.CountInRange(start - morsel.start, stop - morsel.start);
+    if (rows > 0) out->push_back(batch.Slice(row, rows));
+    row += rows;
+    start = stop;
+  }
 }
 
 void RowWindow::Add(std::shared_ptr<arrow::RecordBatch> batch, BatchVector* out) {

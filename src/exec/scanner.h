@@ -15,6 +15,9 @@
 
 namespace glaive::exec {
 
+struct FragmentRows;
+struct RowMask;
+
 using BatchVector = std::vector<std::shared_ptr<arrow::RecordBatch>>;
 
 // Checks of options and plans; everything but reading.
@@ -34,6 +37,11 @@ class Scanner {
 
  private:
   Scanner() = default;
+  // Cuts the rows of a morsel, `batch`, as exact_batches asks for.
+  void AppendPieces(const FragmentRows& fragment, const Morsel& morsel,
+                    const RowMask& mask, const arrow::RecordBatch& batch,
+                    BatchVector* out) const;
+
   std::shared_ptr<const table::Dataset> dataset_;
   ScanOptions options_;
   std::shared_ptr<const SnapshotState> state_;

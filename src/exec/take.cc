@@ -92,6 +92,8 @@ Result<TakenRows> Merge(const BoundColumns& columns, std::vector<Group>& groups,
   GLAIVE_RETURN_NOT_OK(gather_meta(&MetaColumns::row_id));
   GLAIVE_RETURN_NOT_OK(gather_meta(&MetaColumns::row_address));
   GLAIVE_RETURN_NOT_OK(gather_meta(&MetaColumns::row_offset));
+  GLAIVE_RETURN_NOT_OK(gather_meta(&MetaColumns::row_created_at));
+  GLAIVE_RETURN_NOT_OK(gather_meta(&MetaColumns::row_updated_at));
   return taken;
 }
 

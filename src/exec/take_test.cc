@@ -20,17 +20,7 @@ void CheckRows(const TestTable& table, const std::vector<size_t>& wanted,
     ASSERT_EQ(ids[i], row.id);
     ASSERT_EQ(row_ids[i], table.RowId(row));
     const auto n = static_cast<int64_t>(i);
-    ASSERT_OK_AND_ASSIGN(auto text, result.GetColumnByName("text")->GetScalar(n));
-    ASSERT_EQ(text->ToString(), row.text);
-    ASSERT_OK_AND_ASSIGN(auto vector, result.GetColumnByName("vector")->GetScalar(n));
-    ASSERT_EQ(vector->is_valid, row.vector.has_value());
-    if (row.vector) {
-      const auto& values = static_cast<const arrow::FloatArray&>(
-          *static_cast<const arrow::BaseListScalar&>(*vector).value);
-      for (int d = 0; d < kDim; ++d) {
-        ASSERT_EQ(values.Value(d), (*row.vector)[static_cast<size_t>(d)]);
-      }
-    }
+    CheckTextAndVector(result, n, row);
   }
 }
 

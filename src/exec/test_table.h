@@ -14,6 +14,7 @@
 #include <arrow/array.h>
 #include <arrow/builder.h>
 #include <arrow/record_batch.h>
+#include <arrow/scalar.h>
 #include <arrow/table.h>
 #include <arrow/type.h>
 
@@ -199,6 +200,21 @@ inline std::vector<uint64_t> UInts(const arrow::Table& table, const std::string&
     }
   }
   return values;
+}
+
+// Row `n` of `result` holds text and vector of the model's row.
+inline void CheckTextAndVector(const arrow::Table& result, int64_t n,
+                               const ModelRow& row) {
+  ASSERT_OK_AND_ASSIGN(auto text, result.GetColumnByName("text")->GetScalar(n));
+  ASSERT_EQ(text->ToString(), row.text);
+  ASSERT_OK_AND_ASSIGN(auto vector, result.GetColumnByName("vector")->GetScalar(n));
+  ASSERT_EQ(vector->is_valid, row.vector.has_value());
+  if (!row.vector) return;
+  const auto& values = static_cast<const arrow::FloatArray&>(
+      *static_cast<const arrow::BaseListScalar&>(*vector).value);
+  for (int d = 0; d < kDim; ++d) {
+    ASSERT_EQ(values.Value(d), (*row.vector)[static_cast<size_t>(d)]);
+  }
 }
 
 }  // namespace glaive::exec

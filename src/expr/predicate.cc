@@ -30,7 +30,9 @@ bool Has(const std::vector<std::string>& names, std::string_view name) {
 const ExtraColumns& RowMetaColumns() {
   static const ExtraColumns columns = {{"_rowid", arrow::uint64()},
                                        {"_rowaddr", arrow::uint64()},
-                                       {"_rowoffset", arrow::uint64()}};
+                                       {"_rowoffset", arrow::uint64()},
+                                       {"_row_created_at_version", arrow::uint64()},
+                                       {"_row_last_updated_at_version", arrow::uint64()}};
   return columns;
 }
 

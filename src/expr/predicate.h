@@ -18,7 +18,8 @@ namespace glaive::expr {
 // Columns beside those of the schema that an expression may name, with their types.
 using ExtraColumns =
     std::vector<std::pair<std::string, std::shared_ptr<arrow::DataType>>>;
-// _rowid, _rowaddr and _rowoffset, all uint64: what every scan can give.
+// _rowid, _rowaddr, _rowoffset, _row_created_at_version and
+// _row_last_updated_at_version, all uint64: what every scan can give.
 const ExtraColumns& RowMetaColumns();
 
 // A bound predicate. Immutable; Evaluate may run on several threads at once.

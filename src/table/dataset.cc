@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <mutex>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include <arrow/record_batch.h>
@@ -158,6 +160,21 @@ int64_t Dataset::manifest_size_bytes() const {
 const file::Schema& Dataset::schema() const { return impl_->snapshot->schema->schema; }
 std::shared_ptr<arrow::Schema> Dataset::arrow_schema() const {
   return impl_->snapshot->schema->arrow;
+}
+Result<int64_t> Dataset::CountIndices() const {
+  const auto& serialized = impl_->snapshot->index_section;
+  if (serialized == nullptr) return 0;
+  lance::table::IndexSection section;
+  if (!section.ParseFromString(*serialized)) {
+    return Corruption("the index section of version ", version(), " of table ",
+                      impl_->env.store->root(), " does not decode");
+  }
+  // Each index may consist of several segments.
+  std::set<std::string_view> names;
+  for (const auto& index : section.indices()) {
+    if (!index.name().starts_with("__lance_")) names.insert(index.name());
+  }
+  return static_cast<int64_t>(names.size());
 }
 std::vector<std::string> Dataset::warnings() const {
   const Snapshot& snapshot = *impl_->snapshot;

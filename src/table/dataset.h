@@ -80,6 +80,10 @@ struct TagInfo {
   int64_t version = 0;
   int64_t manifest_size = 0;
   std::optional<std::string> branch;
+  // Microseconds since 1970, where the tag says so.
+  std::optional<int64_t> created_us;
+  std::optional<int64_t> updated_us;
+  std::map<std::string, std::string> metadata;
 };
 
 // Rows to delete: per fragment, physical offsets in ascending order.
@@ -132,6 +136,8 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   int64_t manifest_size_bytes() const;
   const file::Schema& schema() const;
   std::shared_ptr<arrow::Schema> arrow_schema() const;
+  // Indices by name; those that only serve the table itself are not counted.
+  Result<int64_t> CountIndices() const;
   // What a user should hear about how this version was found: newer manifests that are
   // empty or torn, as a power cut leaves them, and were passed over. Each names its file.
   std::vector<std::string> warnings() const;

@@ -284,30 +284,43 @@ class FragmentReaderImpl final : public FragmentReader {
   }
 
   Result<std::vector<uint64_t>> RowVersions(RowVersion which) const override {
-    using lance::table::DataFragment;
-    const DataFragment& message = state_->message();
-    const bool created = which == RowVersion::kCreatedAt;
-    if (created ? message.has_created_at_versions_in_data_file()
-                : message.has_last_updated_at_versions_in_data_file()) {
-      return created ? ReadLineage(kCreatedAtField, "_row_created_at_version")
-                     : ReadLineage(kLastUpdatedAtField, "_row_last_updated_at_version");
-    }
-    const std::string& serialized = created ? message.inline_created_at_versions()
-                                            : message.inline_last_updated_at_versions();
+    GLAIVE_ASSIGN_OR_RETURN(auto runs, RowVersionRuns(which));
     std::vector<uint64_t> versions;
-    if (serialized.empty()) {
-      versions.assign(static_cast<size_t>(physical_rows_), 1);
-      return versions;
-    }
-    auto runs = DecodeRowVersions(serialized, physical_rows_);
-    if (!runs.ok()) {
-      return WithContext(runs.status(), "fragment " + std::to_string(message.id()));
-    }
     versions.reserve(static_cast<size_t>(physical_rows_));
-    for (const RowVersionRun& run : *runs) {
+    for (const RowVersionRun& run : runs) {
       versions.insert(versions.end(), static_cast<size_t>(run.count), run.version);
     }
     return versions;
+  }
+
+  Result<std::vector<RowVersionRun>> RowVersionRuns(RowVersion which) const override {
+    using lance::table::DataFragment;
+    const DataFragment& message = state_->message();
+    const bool created = which == RowVersion::kCreatedAt;
+    std::vector<RowVersionRun> runs;
+    if (created ? message.has_created_at_versions_in_data_file()
+                : message.has_last_updated_at_versions_in_data_file()) {
+      GLAIVE_ASSIGN_OR_RETURN(
+          auto versions,
+          created ? ReadLineage(kCreatedAtField, "_row_created_at_version")
+                  : ReadLineage(kLastUpdatedAtField, "_row_last_updated_at_version"));
+      for (uint64_t version : versions) {
+        if (runs.empty() || runs.back().version != version) runs.push_back({0, version});
+        ++runs.back().count;
+      }
+      return runs;
+    }
+    const std::string& serialized = created ? message.inline_created_at_versions()
+                                            : message.inline_last_updated_at_versions();
+    if (serialized.empty()) {
+      runs.push_back({physical_rows_, 1});
+      return runs;
+    }
+    auto decoded = DecodeRowVersions(serialized, physical_rows_);
+    if (!decoded.ok()) {
+      return WithContext(decoded.status(), "fragment " + std::to_string(message.id()));
+    }
+    return decoded;
   }
 
   Result<FragmentProjection> Bind(const file::Schema& schema) const override {

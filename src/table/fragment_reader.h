@@ -15,6 +15,7 @@
 namespace glaive::table {
 
 class DeletionVector;
+struct RowVersionRun;  // table/row_ids.h
 
 // A projection resolved against one fragment; reuse it for all reads of a scan.
 struct FragmentProjection {
@@ -56,6 +57,8 @@ class FragmentReader {
   // The table version that made, or last changed, each row, by physical offset. 1 for all
   // rows where the fragment does not say.
   virtual Result<std::vector<uint64_t>> RowVersions(RowVersion which) const = 0;
+  // The same as runs, which are few as a rule.
+  virtual Result<std::vector<RowVersionRun>> RowVersionRuns(RowVersion which) const = 0;
 
   virtual Result<FragmentProjection> Bind(const file::Schema& schema) const = 0;
   // All physical rows of [start, start + count), deleted ones included.

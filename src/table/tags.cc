@@ -71,6 +71,54 @@ Result<Json> ReadJson(io::ObjectStore& store, const std::string& path) {
   return json;
 }
 
+// The number that `text` has from `at`, in `digits` digits; -1 when it has none there.
+int64_t DigitsAt(std::string_view text, size_t at, size_t digits) {
+  int64_t value = 0;
+  for (size_t i = at; i < at + digits; ++i) {
+    if (i >= text.size() || text[i] < '0' || text[i] > '9') return -1;
+    value = value * 10 + (text[i] - '0');
+  }
+  return value;
+}
+
+// "2026-01-31T23:59:59.123456789Z", fraction optional, as microseconds since 1970.
+std::optional<int64_t> ParseTime(std::string_view text) {
+  constexpr std::string_view kShape = "0000-00-00T00:00:00";
+  if (text.size() <= kShape.size() || text.back() != 'Z') return std::nullopt;
+  for (size_t i = 0; i < kShape.size(); ++i) {
+    if (kShape[i] != '0' && text[i] != kShape[i]) return std::nullopt;
+  }
+  const int64_t year = DigitsAt(text, 0, 4), month = DigitsAt(text, 5, 2),
+                day = DigitsAt(text, 8, 2), hour = DigitsAt(text, 11, 2),
+                minute = DigitsAt(text, 14, 2), second = DigitsAt(text, 17, 2);
+  const std::chrono::year_month_day date{std::chrono::year(static_cast<int>(year)),
+                                         std::chrono::month(static_cast<unsigned>(month)),
+                                         std::chrono::day(static_cast<unsigned>(day))};
+  if (year < 0 || month < 0 || day < 0 || !date.ok() || hour < 0 || hour > 23 ||
+      minute < 0 || minute > 59 || second < 0 || second > 60) {
+    return std::nullopt;
+  }
+  int64_t micros = 0;
+  if (text[kShape.size()] == '.') {
+    int64_t unit = 100000;
+    for (size_t i = kShape.size() + 1; i + 1 < text.size(); ++i, unit /= 10) {
+      const int64_t digit = DigitsAt(text, i, 1);
+      if (digit < 0) return std::nullopt;
+      micros += digit * unit;
+    }
+  } else if (text.size() != kShape.size() + 1) {
+    return std::nullopt;
+  }
+  const int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
+  return (((days * 24 + hour) * 60 + minute) * 60 + second) * 1000000 + micros;
+}
+
+std::optional<int64_t> TimeIn(const Json& json, const char* key) {
+  auto time = json.find(key);
+  if (time == json.end() || !time->is_string()) return std::nullopt;
+  return ParseTime(time->get_ref<const std::string&>());
+}
+
 Result<TagInfo> Interpret(const Json& json, const std::string& path) {
   TagInfo tag;
   auto version = json.find("version");
@@ -86,6 +134,14 @@ Result<TagInfo> Interpret(const Json& json, const std::string& path) {
   }
   if (auto branch = json.find("branch"); branch != json.end() && branch->is_string()) {
     tag.branch = branch->get<std::string>();
+  }
+  tag.created_us = TimeIn(json, "createdAt");
+  tag.updated_us = TimeIn(json, "updatedAt");
+  if (auto metadata = json.find("metadata");
+      metadata != json.end() && metadata->is_object()) {
+    for (const auto& [key, value] : metadata->items()) {
+      if (value.is_string()) tag.metadata[key] = value.get<std::string>();
+    }
   }
   return tag;
 }

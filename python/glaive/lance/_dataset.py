@@ -6,6 +6,7 @@ import copy
 import os
 import random
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
@@ -454,6 +455,15 @@ class LanceScanner(pa.dataset.Scanner):
 # --- parts of a dataset -----------------------------------------------------------------------------------
 
 
+def _tag(facts: dict) -> dict:
+    def when(us):
+        return None if us is None else datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=us)
+
+    times = {"created_at": when(facts["created_us"]), "updated_at": when(facts["updated_us"])}
+    order = ("branch", "version", "created_at", "updated_at", "manifest_size", "metadata")
+    return {key: times[key] if key in times else facts[key] for key in order}
+
+
 class Tags:
     """Names for versions. A tagged version is not removed by clean-up."""
 
@@ -473,8 +483,8 @@ class Tags:
         return reference
 
     def list(self) -> Dict[str, dict]:
-        """Name -> `version`, `branch` (None: main), `manifest_size`."""
-        return self._dataset._ds.list_tags()
+        """Name -> `branch` (None: main), `version`, `created_at`, `updated_at`, `manifest_size`, `metadata`."""
+        return {name: _tag(facts) for name, facts in self._dataset._ds.list_tags().items()}
 
     def list_ordered(self, order: Optional[str] = None) -> List[Tuple[str, dict]]:
         """By version, newest first; `order="asc"` turns it."""
