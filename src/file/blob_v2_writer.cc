@@ -224,12 +224,6 @@ struct BlobV2Writer::Limits {
   uint64_t pack = 1 << 30;
 };
 
-struct BlobV2Writer::Pack {
-  Limits limits;
-  uint32_t id = 0;
-  std::unique_ptr<io::ObjectWriter> file;  // null: none is open
-};
-
 struct BlobV2Writer::Place {
   Kind kind = Kind::kInline;
   uint64_t position = 0;
@@ -283,17 +277,12 @@ Result<ArrayDataPtr> BlobV2Writer::WriteBlobs(const Field& field,
                                               const arrow::ArrayData& data,
                                               const std::vector<bool>& visible,
                                               PageSink* sink) {
-  std::unique_ptr<Pack>& pack = packs_[field.id];
-  if (pack == nullptr) {
-    auto made = std::make_unique<Pack>();
-    Limits& limits = made->limits;
-    GLAIVE_ASSIGN_OR_RETURN(limits.inlined,
-                            LimitOf(field, kInlineLimitKey, limits.inlined));
-    GLAIVE_ASSIGN_OR_RETURN(limits.dedicated,
-                            LimitOf(field, kDedicatedLimitKey, limits.dedicated));
-    GLAIVE_ASSIGN_OR_RETURN(limits.pack, LimitOf(field, kPackLimitKey, limits.pack));
-    pack = std::move(made);
-  }
+  Limits limits;
+  GLAIVE_ASSIGN_OR_RETURN(limits.inlined,
+                          LimitOf(field, kInlineLimitKey, limits.inlined));
+  GLAIVE_ASSIGN_OR_RETURN(limits.dedicated,
+                          LimitOf(field, kDedicatedLimitKey, limits.dedicated));
+  GLAIVE_ASSIGN_OR_RETURN(limits.pack, LimitOf(field, kPackLimitKey, limits.pack));
   const auto rows = static_cast<size_t>(data.length);
   const arrow::LargeBinaryArray bytes(
       data.child_data[static_cast<size_t>(MemberOf(field, "data"))]->Slice(data.offset,
@@ -306,8 +295,8 @@ Result<ArrayDataPtr> BlobV2Writer::WriteBlobs(const Field& field,
     const std::string_view value = bytes.GetView(static_cast<int64_t>(i));
     GLAIVE_ASSIGN_OR_RETURN(
         const Place place,
-        Put({reinterpret_cast<const uint8_t*>(value.data()), value.size()}, pack->limits,
-            pack.get(), sink));
+        Put({reinterpret_cast<const uint8_t*>(value.data()), value.size()}, limits,
+            sink));
     kinds[i] = static_cast<uint8_t>(place.kind);
     positions[i] = place.position;
     sizes[i] = place.size;
@@ -335,8 +324,7 @@ Result<ArrayDataPtr> BlobV2Writer::WriteBlobs(const Field& field,
 }
 
 Result<BlobV2Writer::Place> BlobV2Writer::Put(std::span<const uint8_t> bytes,
-                                              const Limits& limits, Pack* pack,
-                                              PageSink* sink) {
+                                              const Limits& limits, PageSink* sink) {
   Place place;
   place.size = bytes.size();
   if (bytes.size() > limits.dedicated) {
@@ -347,23 +335,24 @@ Result<BlobV2Writer::Place> BlobV2Writer::Put(std::span<const uint8_t> bytes,
     return place;
   }
   if (bytes.size() <= limits.inlined) {
+    place.position = static_cast<uint64_t>(sink->position());
     if (bytes.empty()) return place;
     GLAIVE_ASSIGN_OR_RETURN(const BufferLocation at, sink->Write(bytes));
     place.position = static_cast<uint64_t>(at.offset);
     return place;
   }
   place.kind = Kind::kPacked;
-  if (pack->file != nullptr &&
-      static_cast<uint64_t>(pack->file->position()) + bytes.size() > limits.pack) {
-    GLAIVE_RETURN_NOT_OK(pack->file->Finish());
-    pack->file.reset();
+  if (pack_ != nullptr &&
+      static_cast<uint64_t>(pack_->position()) + bytes.size() > limits.pack) {
+    GLAIVE_RETURN_NOT_OK(pack_->Finish());
+    pack_.reset();
   }
-  if (pack->file == nullptr) {
-    GLAIVE_ASSIGN_OR_RETURN(pack->file, NewFile(&pack->id));
+  if (pack_ == nullptr) {
+    GLAIVE_ASSIGN_OR_RETURN(pack_, NewFile(&pack_id_));
   }
-  place.id = pack->id;
-  place.position = static_cast<uint64_t>(pack->file->position());
-  GLAIVE_RETURN_NOT_OK(pack->file->Append(bytes));
+  place.id = pack_id_;
+  place.position = static_cast<uint64_t>(pack_->position());
+  GLAIVE_RETURN_NOT_OK(pack_->Append(bytes));
   return place;
 }
 
@@ -380,19 +369,15 @@ Result<std::unique_ptr<io::ObjectWriter>> BlobV2Writer::NewFile(uint32_t* id) {
 }
 
 Status BlobV2Writer::Finish() {
-  for (auto& [id, pack] : packs_) {
-    if (pack->file == nullptr) continue;
-    GLAIVE_RETURN_NOT_OK(pack->file->Finish());
-    pack->file.reset();
-  }
+  if (pack_ == nullptr) return Status::OK();
+  GLAIVE_RETURN_NOT_OK(pack_->Finish());
+  pack_.reset();
   return Status::OK();
 }
 
 void BlobV2Writer::Abort() {
-  for (auto& [id, pack] : packs_) {
-    if (pack->file != nullptr) pack->file->Abort();
-    pack->file.reset();
-  }
+  if (pack_ != nullptr) pack_->Abort();
+  pack_.reset();
   for (const std::string& path : files_) {
     Status ignored = store_.Delete(path);
     static_cast<void>(ignored.ok());

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -56,9 +55,7 @@ class BlobV2Writer {
 
  private:
   struct Limits;
-  struct Pack;
   struct Place;
-  class Descriptors;
 
   Result<std::shared_ptr<arrow::ArrayData>> WriteBlobs(const Field& field,
                                                        const arrow::ArrayData& data,
@@ -68,13 +65,13 @@ class BlobV2Writer {
                                                        const arrow::ArrayData& data,
                                                        const std::vector<bool>& visible,
                                                        PageSink* sink);
-  Result<Place> Put(std::span<const uint8_t> bytes, const Limits& limits, Pack* pack,
-                    PageSink* sink);
+  Result<Place> Put(std::span<const uint8_t> bytes, const Limits& limits, PageSink* sink);
   Result<std::unique_ptr<io::ObjectWriter>> NewFile(uint32_t* id);
 
   io::ObjectStore& store_;
   const std::string directory_;
-  std::map<int32_t, std::unique_ptr<Pack>> packs_;  // by field id
+  std::unique_ptr<io::ObjectWriter> pack_;  // the shared file that is open, if any
+  uint32_t pack_id_ = 0;
   uint32_t last_id_ = 0;
   std::vector<std::string> files_;
 };
