@@ -368,6 +368,14 @@ class Table(_Readable):
     def set_unenforced_primary_key(self, columns: list[str]) -> int: ...
     def delete(self, predicate: str) -> tuple[int, int]:
         """(deleted rows, new version)."""
+    def update(self, where: str | None, expressions: Sequence[tuple[str, str]], values: Any = None) -> tuple[int, int]:
+        """(updated rows, new version). ``expressions``: column and SQL; ``values``: a table of one row."""
+    def merge_insert(self, options: Mapping[str, Any], data: Any, *, timeout: float | None = None) -> dict[str, int]:
+        """``version``, ``num_inserted_rows``, ``num_updated_rows``, ``num_deleted_rows``, ``num_skipped_duplicates``,
+        ``num_attempts``, ``spilled_bytes``, ``num_passes``. ``options``: ``on``, ``matched`` (keep, update, delete or
+        fail), ``update_condition``, ``insert``, ``delete_not_in_source``, ``delete_condition``, ``first_seen``,
+        ``conflict_retries``, ``retry_timeout``, ``data_storage_version``, ``in_memory``, ``memory_bytes``,
+        ``spill_directory``."""
     def checkout(self, version: int | str) -> None:
         """Pins to a version number or a tag. NotFoundError when there is none."""
     def checkout_latest(self) -> None:
@@ -464,9 +472,30 @@ class Dataset(_Readable):
         """Path, entries, and whether they replace the field's whole map."""
     def restore(self) -> Dataset: ...
     def delete(
-        self, predicate: str, *, timeout: float | None = None, cancel: CancelToken | None = None
+        self,
+        predicate: str,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        conflict_retries: int | None = None,
+        retry_timeout: float | None = None,
     ) -> tuple[Dataset, int]:
         """(next snapshot, deleted rows)."""
+    def update(
+        self,
+        where: str | None,
+        expressions: Sequence[tuple[str, str]],
+        values: Any = None,
+        *,
+        conflict_retries: int | None = None,
+        retry_timeout: float | None = None,
+        data_storage_version: str | None = None,
+    ) -> tuple[Dataset, int]:
+        """(next snapshot, updated rows). ``expressions``: column and SQL; ``values``: a table of one row."""
+    def merge_insert(self, options: Mapping[str, Any], data: Any) -> tuple[Dataset, dict[str, int]]:
+        """(next snapshot, counts); options and counts as for ``Table.merge_insert``."""
+    def explain_merge(self, options: Mapping[str, Any], schema: Any = None) -> str: ...
+    def analyze_merge(self, options: Mapping[str, Any], data: Any) -> str: ...
     def num_fragments(self) -> int: ...
     def fragment_ids(self) -> list[int]: ...
     def fragment(self, fragment_id: int) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 TABLE = (
     "blob_columns create_index_async drop_index fetch_blob_files fetch_blob_ranges "
-    "fetch_blobs function_errors index_stats list_indices optimize refresh_column refresh_column_async tokenize update "
+    "fetch_blobs function_errors index_stats list_indices optimize refresh_column refresh_column_async tokenize "
     "wait_for_index"
 ).split()
 TABLE_LSM = (
@@ -11,7 +11,7 @@ TABLE_LSM = (
 ).split()
 TABLE_SYNC = (
     "cleanup_old_versions compact_files create_fts_index create_index create_scalar_index infer_tokenizer_configs "
-    "merge_insert migrate_v2_manifest_paths"
+    "migrate_v2_manifest_paths"
 ).split()
 
 DATABASE = (

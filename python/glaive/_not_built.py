@@ -43,7 +43,6 @@ MODULES: Dict[str, str] = {
     "io": "",
     "materialized_view": "AsyncMaterializedView MaterializedView MaterializedViewDefinition VectorDedupSource normalize_select "
     "vector_dedup",
-    "merge": "LanceMergeInsertBuilder",
     "namespace": "AsyncLanceNamespaceDBConnection LanceNamespaceDBConnection connect_namespace connect_namespace_async",
     "namespace_utils": "",
     "otel": "instrument_lancedb_metrics",

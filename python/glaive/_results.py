@@ -19,6 +19,14 @@ class DeleteResult:
 
 
 @dataclass(frozen=True)
+class UpdateResult:
+    """`rows_updated`, and the table's `version` afterwards."""
+
+    rows_updated: int
+    version: int
+
+
+@dataclass(frozen=True)
 class AddColumnsResult:
     """`version`: the table's version after the columns were added."""
 
@@ -44,3 +52,15 @@ class UpdateFieldMetadataResult:
     """`version`: the table's version after the metadata were changed."""
 
     version: int
+
+
+@dataclass(frozen=True)
+class MergeResult:
+    """What a merge did, and the table's `version` afterwards. `num_rows`: updated and inserted ones."""
+
+    version: int
+    num_updated_rows: int
+    num_inserted_rows: int
+    num_deleted_rows: int
+    num_attempts: int
+    num_rows: int

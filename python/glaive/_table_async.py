@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
-from . import _handle, _later, _pool
+from . import _changes, _handle, _later, _pool
+from . import merge as _merge
 from ._plan import Plan
 from ._query_common import check_blob_mode
 from ._schema_changes import AsyncSchemaChanges
-from ._results import AddResult, DeleteResult
+from ._results import AddResult, DeleteResult, MergeResult, UpdateResult
 from ._unsupported import not_built, refuse
 from .exceptions import InvalidInputError, InvalidTypeError
+from .merge import LanceMergeInsertBuilder
 from .query import AsyncQuery, AsyncTakeQuery, AsyncVectorQuery
 from .types import AddMode, BlobMode, OnBadVectorsType, QueryType
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 
 @not_built(*_later.TABLE, *_later.TABLE_LSM, "create_index", "migrate_manifest_paths_v2", asynchronous=True)
-@not_built("merge_insert")
 class AsyncTable(AsyncSchemaChanges):
     """A table for async code. Get one from `AsyncConnection.create_table` or `open_table`.
 
@@ -227,6 +228,23 @@ class AsyncTable(AsyncSchemaChanges):
     async def delete(self, where: str) -> DeleteResult:
         """See `LanceTable.delete`."""
         return await _pool.run(_handle.delete, self._inner, where)
+
+    async def update(
+        self,
+        updates: Optional[Dict[str, Any]] = None,
+        *,
+        where: Optional[str] = None,
+        updates_sql: Optional[Dict[str, str]] = None,
+    ) -> UpdateResult:
+        """See `LanceTable.update`; `updates` are its `values`."""
+        return await _pool.run(_changes.update, self._inner, where, updates, updates_sql)
+
+    def merge_insert(self, on: Union[str, Iterable[str]]) -> LanceMergeInsertBuilder:
+        """See `LanceTable.merge_insert`. No coroutine; `execute` of the result is one."""
+        return LanceMergeInsertBuilder(self, _merge.check_on(on))
+
+    async def _do_merge(self, builder, new_data, on_bad_vectors, fill_value, timeout) -> MergeResult:
+        return await _pool.run(_merge.execute, self._inner, builder, new_data, on_bad_vectors, fill_value, timeout)
 
     # --- versions ---
 

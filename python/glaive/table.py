@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
-from . import _handle, _later, _not_built
+from . import _changes, _handle, _later, _not_built
+from . import merge as _merge
 from ._query_common import check_blob_mode
-from ._results import AddResult, DeleteResult
+from ._results import AddResult, DeleteResult, MergeResult, UpdateResult
 from ._schema_changes import SchemaChanges
 from ._table_async import AsyncTable, AsyncTags
 from ._unsupported import not_built, refuse
+from .merge import LanceMergeInsertBuilder
 from .query import LanceQueryBuilder, LanceTakeQueryBuilder
 from .types import AddMode, BlobMode, CreateMode, OnBadVectorsType, QueryType
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from .db import LanceDBConnection
     from .lance import LanceDataset
 
-__all__ = ["AddResult", "AsyncTable", "AsyncTags", "DeleteResult", "LanceTable", "Table", "Tags"]
+__all__ = ["AddResult", "AsyncTable", "AsyncTags", "DeleteResult", "LanceTable", "MergeResult", "Table", "Tags", "UpdateResult"]
 
 __getattr__ = _not_built.missing_names(__name__)
 
@@ -392,6 +394,38 @@ class LanceTable(SchemaChanges, Table):
         ValueError when it does not parse or the table is checked out at a version.
         """
         return _handle.delete(self._inner, where)
+
+    def update(
+        self,
+        where: Optional[str] = None,
+        values: Optional[Dict[str, Any]] = None,
+        *,
+        values_sql: Optional[Dict[str, str]] = None,
+    ) -> UpdateResult:
+        """Gives columns new values in the rows for which `where` is true (all rows without it), as a new version.
+
+        Args:
+            where: a SQL predicate.
+            values: column -> value: text, numbers, bytes, dates, None, lists and arrays, dicts for structs.
+            values_sql: column -> SQL expression over the row as it was, such as {"n": "n + 1"}.
+
+        Exactly one of `values` and `values_sql` must be given. Columns that are not named keep their values, blobs included.
+        Updated rows move behind the others. ValueError for an unknown column, text that does not parse, a value that does not fit
+        its column, or a null where the column allows none; the table is unchanged then.
+        """
+        return _changes.update(self._inner, where, values, values_sql)
+
+    def merge_insert(self, on: Union[str, Iterable[str]]) -> LanceMergeInsertBuilder:
+        """Starts a merge of new rows by key ("upsert", "insert if not exists", "replace a part"); `execute` of the result runs it.
+
+        `on`: the column, or the columns, whose values say which rows belong together.
+
+            table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
+        """
+        return LanceMergeInsertBuilder(self, _merge.check_on(on))
+
+    def _do_merge(self, builder, new_data, on_bad_vectors, fill_value, timeout) -> MergeResult:
+        return _merge.execute(self._inner, builder, new_data, on_bad_vectors, fill_value, timeout)
 
     # --- versions ---
 

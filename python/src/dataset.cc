@@ -9,6 +9,7 @@
 
 #include "arrow_interop.h"
 #include "bindings.h"
+#include "changes.h"
 #include "db/environment.h"
 #include "format/table.pb.h"
 #include "io/object_store.h"
@@ -386,17 +387,6 @@ void BindDataset(nb::module_& m) {
              Call call;
              return Wrap(call.Run([&] { return self.dataset->Restore(); }), self.uri);
            })
-      .def(
-          "delete",
-          [](PyDataset& self, const std::string& predicate, std::optional<double> timeout,
-             std::shared_ptr<CancelHandle> cancel) {
-            Call call(timeout, std::move(cancel));
-            auto result = call.Run(
-                [&] { return exec::Delete(self.dataset, predicate, call.token()); });
-            return nb::make_tuple(Wrap(std::move(result.dataset), self.uri),
-                                  result.num_deleted_rows);
-          },
-          "predicate"_a, nb::kw_only(), "timeout"_a = none, "cancel"_a = none)
       .def("num_fragments", [](PyDataset& self) { return self.dataset->num_fragments(); })
       .def("fragment_ids",
            [](PyDataset& self) {
@@ -424,6 +414,7 @@ void BindDataset(nb::module_& m) {
       });
   ReadableMethods<PyDataset, &SnapshotOf>::Bind(c);
   BindDatasetSchemaChanges(c);
+  BindDatasetChanges(c);
 }
 
 }  // namespace glaive::python

@@ -8,6 +8,7 @@
 
 #include "arrow_interop.h"
 #include "bindings.h"
+#include "changes.h"
 #include "format/table.pb.h"
 #include "readable-inl.h"
 #include "schema_changes.h"
@@ -101,6 +102,7 @@ void BindTable(nb::module_& m) {
       });
   ReadableMethods<db::Table, &SnapshotOf>::Bind(c);
   BindTableSchemaChanges(c);
+  BindTableChanges(c);
 }
 
 }  // namespace glaive::python

@@ -24,6 +24,11 @@ namespace glaive::table {
 struct ColumnAlteration;  // table/schema_change.h
 struct FieldMapUpdate;    // table/metadata_change.h
 }  // namespace glaive::table
+namespace glaive::exec {
+struct MergeOptions;   // exec/merge.h
+struct MergeResult;    // exec/merge.h
+struct UpdateOptions;  // exec/update.h
+}  // namespace glaive::exec
 
 namespace glaive::db {
 
@@ -48,6 +53,11 @@ struct AddOptions {
 
 struct DeleteOutcome {
   int64_t num_deleted_rows = 0;
+  int64_t version = 0;
+};
+
+struct UpdateOutcome {
+  int64_t num_updated_rows = 0;
   int64_t version = 0;
 };
 
@@ -81,6 +91,10 @@ class Table {
                       const AddOptions& options);
   Result<DeleteOutcome> Delete(const std::string& predicate,
                                CancelToken* cancel = nullptr);
+  Result<UpdateOutcome> Update(const exec::UpdateOptions& options);
+  // See MergeInto; the handle then shows the new version.
+  Result<exec::MergeResult> MergeInsert(std::shared_ptr<arrow::RecordBatchReader> source,
+                                        const exec::MergeOptions& options);
 
   // Columns and metadata; each returns the new version. See exec/add_columns.h,
   // exec/alter_columns.h and table/metadata_change.h.

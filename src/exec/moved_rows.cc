@@ -31,7 +31,9 @@ Result<std::shared_ptr<arrow::RecordBatch>> ReadToRewrite(
     GLAIVE_ASSIGN_OR_RETURN(batch, fragment.reader->Take(*projection, rows));
   } else {
     GLAIVE_ASSIGN_OR_RETURN(batch, fragment.reader->ReadRange(*projection, start, count));
-    if (wanted < count) {
+    const bool all = wanted == count &&
+                     std::adjacent_find(offsets.begin(), offsets.end()) == offsets.end();
+    if (!all) {
       std::vector<int64_t> picks(offsets.size());
       for (size_t i = 0; i < offsets.size(); ++i) picks[i] = offsets[i] - start;
       const arrow::Int64Array indices(wanted,
@@ -54,14 +56,15 @@ Status MovedIdentity::Add(const FragmentRows& fragment,
     return Corruption("fragment ", fragment.id,
                       " of a table with stable row ids has none");
   }
-  if (fragment_ != fragment.id) {
-    GLAIVE_ASSIGN_OR_RETURN(versions_,
+  auto versions = versions_.find(fragment.id);
+  if (versions == versions_.end()) {
+    GLAIVE_ASSIGN_OR_RETURN(auto read,
                             fragment.reader->RowVersions(table::RowVersion::kCreatedAt));
-    fragment_ = fragment.id;
+    versions = versions_.emplace(fragment.id, std::move(read)).first;
   }
   for (uint32_t offset : offsets) {
     ids_.push_back(ids[offset]);
-    const uint64_t version = versions_[offset];
+    const uint64_t version = versions->second[offset];
     if (created_.empty() || created_.back().version != version) {
       created_.push_back({0, version});
     }

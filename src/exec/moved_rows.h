@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -16,8 +17,9 @@
 
 namespace glaive::exec {
 
-// The rows at `offsets` (physical, ascending, all within [start, start + count)) with the
-// values that were written: blobs as bytes, JSON as stored. Null without columns.
+// The rows at `offsets` (physical, ascending, repeats allowed, all within [start, start +
+// count)) with the values that were written: blobs as bytes, JSON as stored. Null without
+// columns.
 Result<std::shared_ptr<arrow::RecordBatch>> ReadToRewrite(
     const FragmentRows& fragment, const BoundColumns& columns, int64_t start,
     int64_t count, std::span<const uint32_t> offsets);
@@ -37,8 +39,8 @@ class MovedIdentity {
   const bool stable_;
   std::vector<uint64_t> ids_;
   std::vector<table::RowVersionRun> created_;
-  int64_t fragment_ = -1;           // of versions_
-  std::vector<uint64_t> versions_;  // by physical offset
+  // By fragment id, then physical offset.
+  std::map<int64_t, std::vector<uint64_t>> versions_;
 };
 
 }  // namespace glaive::exec

@@ -5,18 +5,15 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "exec/retry_policy.h"
+#include "table/dataset.h"
+#include "table/writer_turn.h"
 
 namespace glaive {
 class CancelToken;
 }
 
 namespace glaive::exec {
-
-struct RetryPolicy {
-  int max_retries = 10;  // after the first attempt
-  // From the start of the operation; the first attempt may take longer.
-  std::chrono::nanoseconds timeout = std::chrono::seconds(30);
-};
 
 // Not thread-safe.
 class RetryLoop {
@@ -38,5 +35,30 @@ class RetryLoop {
   const Clock::time_point began_;
   int attempts_ = 1;
 };
+
+// Runs `attempt`, a function from a snapshot to a Result, on `dataset` and, for as long
+// as it loses against concurrent commits and the policy allows, on newer versions. Takes
+// turns with the other writers of this process.
+template <typename Attempt>
+auto RunWithRetries(table::Dataset::Ptr dataset, const RetryPolicy& policy,
+                    std::string_view what, CancelToken* cancel, Attempt&& attempt)
+    -> decltype(attempt(*dataset, 1)) {
+  RetryLoop retry(policy, what);
+  auto kind = table::TurnKind::kAmongOthers;
+  while (true) {
+    {
+      GLAIVE_ASSIGN_OR_RETURN(auto turn, dataset->TakeTurn(kind, cancel));
+      if (retry.attempts() > 1) {
+        // Only now: whoever ran before us has committed.
+        GLAIVE_ASSIGN_OR_RETURN(dataset, dataset->Latest());
+      }
+      auto result = attempt(*dataset, retry.attempts());
+      if (result.ok()) return result;
+      turn.GiveBack();
+      GLAIVE_RETURN_NOT_OK(retry.Failed(result.status(), cancel));
+    }
+    kind = table::TurnKind::kAlone;
+  }
+}
 
 }  // namespace glaive::exec

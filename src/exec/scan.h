@@ -12,6 +12,7 @@
 #include <arrow/type_fwd.h>
 
 #include "base/status.h"
+#include "exec/retry_policy.h"
 #include "table/dataset.h"
 
 namespace glaive {
@@ -84,9 +85,9 @@ struct DeleteResult {
   table::Dataset::Ptr dataset;
   int64_t num_deleted_rows = 0;
 };
-// Finds the rows, commits, and runs again on retryable conflicts (10 times, 30 s).
+// Finds the rows, commits, and runs again on retryable conflicts.
 Result<DeleteResult> Delete(table::Dataset::Ptr dataset, const std::string& predicate,
-                            CancelToken* cancel = nullptr);
+                            CancelToken* cancel = nullptr, const RetryPolicy& retry = {});
 
 std::string ExplainScan(const table::Dataset& dataset, const ScanOptions& options);
 

@@ -14,6 +14,7 @@
 
 #include "exec/find_rows.h"
 #include "exec/moved_rows.h"
+#include "exec/retry.h"
 #include "expr/predicate.h"
 #include "format/table.pb.h"
 #include "runtime/cancel.h"
@@ -300,14 +301,9 @@ Result<UpdateResult> UpdateOnce(const table::Dataset& dataset,
 }  // namespace
 
 Result<UpdateResult> Update(table::Dataset::Ptr dataset, const UpdateOptions& options) {
-  RetryLoop retry(options.retry, "update");
-  while (true) {
-    if (options.cancel != nullptr) GLAIVE_RETURN_NOT_OK(options.cancel->CheckOnCaller());
-    auto result = UpdateOnce(*dataset, options);
-    if (result.ok()) return result;
-    GLAIVE_RETURN_NOT_OK(retry.Failed(result.status(), options.cancel));
-    GLAIVE_ASSIGN_OR_RETURN(dataset, dataset->Latest());
-  }
+  return RunWithRetries(
+      std::move(dataset), options.retry, "update", options.cancel,
+      [&](const table::Dataset& snapshot, int) { return UpdateOnce(snapshot, options); });
 }
 
 }  // namespace glaive::exec

@@ -10,7 +10,7 @@
 #include <arrow/type_fwd.h>
 
 #include "base/status.h"
-#include "exec/retry.h"
+#include "exec/retry_policy.h"
 #include "file/version.h"
 #include "table/dataset.h"
 

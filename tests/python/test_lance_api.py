@@ -566,7 +566,7 @@ def test_stats(ds):
 # --- what is not there -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["merge_insert", "create_index", "cleanup_old_versions", "update", "sort_by", "join", "sql"])
+@pytest.mark.parametrize("name", ["create_index", "cleanup_old_versions", "sort_by", "join", "sql"])
 def test_methods_that_are_not_built_name_themselves(ds, name):
     with pytest.raises(NotImplementedError, match=f"LanceDataset.{name}"):
         getattr(ds, name)()

@@ -627,8 +627,6 @@ def test_overwriters_racing_for_one_name(tmp_path):
 def test_unsupported_methods_name_themselves(db):
     t = db.create_table("t", numbered(1))
     for call, name in (
-        (lambda: t.merge_insert("id"), "LanceTable.merge_insert"),
-        (lambda: t.update(values={"s": "x"}), "LanceTable.update"),
         (lambda: t.create_index("id"), "LanceTable.create_index"),
         (lambda: t.optimize(), "LanceTable.optimize"),
         (lambda: t.branches, "LanceTable.branches"),

@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.dataset
 
 from .. import _glaive
+from .._changes import check_expressions, check_retries, check_where, seconds
 from ._data import to_local_time, to_microseconds, to_queries, to_stream
+from ._merge import MergeInsertBuilder
 from ._refuse import not_built, refusal, refuse_arguments
 from ._schema import SchemaChanges
 from .fragment import LanceFragment
@@ -600,10 +602,10 @@ class LanceStats:
         "describe_indices", "drop_index", "explain_cleanup_old_versions", "get_ivf_model",
         "get_transactions", "index_statistics", "initialize_mem_wal", "io_stats_incremental", "io_stats_snapshot",
         "latest_storage_options", "list_indices", "mem_wal_index_details", "mem_wal_writer",
-        "merge_existing_index_segments", "merge_index_metadata", "merge_insert", "migrate_manifest_paths_v2",
+        "merge_existing_index_segments", "merge_index_metadata", "migrate_manifest_paths_v2",
         "new_file_session", "prewarm_index", "read_blob_ranges", "read_transaction", "remap_row_addrs",
         "replace_schema", "session", "shallow_clone", "sql",
-        "tracked_files", "update", "validate", "version_refs",
+        "tracked_files", "validate", "version_refs",
         # of pyarrow's Dataset
         "filter", "join", "join_asof", "sort_by",
     ],
@@ -903,14 +905,44 @@ class LanceDataset(SchemaChanges, pa.dataset.Dataset):
 
     def delete(self, predicate, *, conflict_retries: int = 10, retry_timeout=None) -> dict:
         """Deletes the rows for which the SQL predicate is true; `{"num_deleted_rows": n}`."""
-        if conflict_retries != 10:
-            raise refusal("conflict_retries other than 10")
-        if isinstance(predicate, pa.compute.Expression):
-            hits = self.scanner(filter=predicate, columns=["_rowid"]).to_table()["_rowid"].to_pylist()
-            predicate = f"_rowid IN ({', '.join(map(str, hits))})" if hits else "false"
-        timeout = None if retry_timeout is None else retry_timeout.total_seconds()
-        self._ds, deleted = self._ds.delete(predicate, timeout=timeout)
+        self._ds, deleted = self._ds.delete(
+            self._predicate(predicate),
+            conflict_retries=check_retries(conflict_retries),
+            retry_timeout=seconds(retry_timeout, "retry_timeout"),
+        )
         return {"num_deleted_rows": deleted}
+
+    def update(
+        self,
+        updates: Dict[str, str],
+        where=None,
+        conflict_retries: int = 10,
+        retry_timeout=None,
+        data_storage_version: Optional[str] = None,
+    ) -> dict:
+        """Gives columns new values in the rows for which `where` (SQL or a pyarrow expression) is true; `{"num_rows_updated": n}`.
+
+        `updates`: column -> SQL expression over the row as it was.
+        """
+        self._ds, updated = self._ds.update(
+            None if where is None else self._predicate(where),
+            check_expressions(updates),
+            conflict_retries=check_retries(conflict_retries),
+            retry_timeout=seconds(retry_timeout, "retry_timeout"),
+            data_storage_version=data_storage_version,
+        )
+        return {"num_rows_updated": updated}
+
+    def merge_insert(self, on: Optional[Union[str, Iterable[str]]] = None) -> MergeInsertBuilder:
+        """Starts a merge of new rows by key; `execute` of the result runs it. `on`: key columns; None: the unenforced primary key."""
+        return MergeInsertBuilder(self, on)
+
+    def _predicate(self, predicate) -> str:
+        """SQL text; the rows that a pyarrow expression finds are named by their ids."""
+        if not isinstance(predicate, pa.compute.Expression):
+            return check_where(predicate)
+        hits = self.scanner(filter=predicate, columns=["_rowid"]).to_table()["_rowid"].to_pylist()
+        return f"_rowid IN ({', '.join(map(str, hits))})" if hits else "false"
 
     def truncate_table(self) -> None:
         """Deletes all rows."""

@@ -1,0 +1,123 @@
+"""`update`: what callers may pass, brought into the form that the engine takes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Dict, List, Optional, Tuple
+
+from ._lazy import np, pa
+from ._plan import check_count
+from ._results import UpdateResult
+from .exceptions import InvalidInputError, InvalidTypeError
+from .util import value_to_sql
+
+
+def check_where(where: Any) -> Optional[str]:
+    """The text of a predicate; None for all rows."""
+    if where is None:
+        return None
+    if not isinstance(where, str):
+        raise InvalidTypeError(f"a filter must be SQL text, not {type(where).__name__}")
+    if not where.strip():
+        raise InvalidInputError("Invalid input, the filter is empty: an expression is expected")
+    return where
+
+
+def update(native, where, values, values_sql) -> UpdateResult:
+    if values is None and values_sql is None:
+        raise InvalidInputError("Either updates or updates_sql must be provided")
+    if values is not None and values_sql is not None:
+        raise InvalidInputError("Only one of updates or updates_sql can be provided")
+    where = check_where(where)
+    if values_sql is not None:
+        expressions, literals = check_expressions(values_sql), None
+    else:
+        expressions, literals = split_values(values, native.schema())
+    rows, version = native.update(where, expressions, literals)
+    return UpdateResult(rows, version)
+
+
+def check_expressions(values_sql: Any) -> List[Tuple[str, str]]:
+    """Pairs of column and SQL text out of a dict."""
+    if not hasattr(values_sql, "items"):
+        raise InvalidTypeError(f"a dict of column -> SQL is expected, not {type(values_sql).__name__}")
+    pairs = list(values_sql.items())
+    for column, sql in pairs:
+        if not isinstance(column, str) or not isinstance(sql, str):
+            raise InvalidTypeError(f"a dict of column -> SQL text is expected, not {column!r}: {sql!r}")
+    return pairs
+
+
+def split_values(values: Any, schema) -> Tuple[List[Tuple[str, str]], Any]:
+    """Values as a table of one row; those that their column's type does not take as they are become SQL literals, which are cast."""
+    if not hasattr(values, "items"):
+        raise InvalidTypeError(f"a dict of column -> value is expected, not {type(values).__name__}")
+    expressions: List[Tuple[str, str]] = []
+    arrays: Dict[str, Any] = {}
+    for column, value in values.items():
+        if not isinstance(column, str):
+            raise InvalidTypeError(f"the name of a column is text, not {column!r}")
+        index = schema.get_field_index(column)
+        array = None if index < 0 else _as_array(_plain(value), schema.field(index).type)
+        if array is not None:
+            arrays[column] = array
+            continue
+        literal = value_to_sql(value)
+        if index >= 0 and isinstance(value, (list, dict, np.ndarray)):
+            raise InvalidInputError(f"Invalid input, the value for column '{column}' does not fit its type {schema.field(index).type}")
+        expressions.append((column, literal))
+    return expressions, pa.table(arrays) if arrays else None
+
+
+def _plain(value: Any) -> Any:
+    """numpy and pyarrow values as those of Python, at every level of lists and dicts."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "as_py"):
+        return value.as_py()
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return value
+
+
+def _as_array(value: Any, wanted):
+    """An array of one value of the type `wanted`, or None when Python's value is none of it."""
+    if isinstance(wanted, pa.BaseExtensionType):
+        wanted = wanted.storage_type
+    if isinstance(value, float) and pa.types.is_integer(wanted) and not value.is_integer():
+        raise InvalidInputError(f"Invalid input, {value!r} is no value of type {wanted}")
+    if isinstance(value, dict) and not _members_known(value, wanted):
+        return None
+    try:
+        if pa.types.is_dictionary(wanted):
+            return pa.array([value], wanted.value_type).dictionary_encode().cast(wanted)
+        return pa.array([value], wanted)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        return None
+
+
+def _members_known(value: dict, wanted) -> bool:
+    """False when Arrow would drop members that the type does not have."""
+    if not pa.types.is_struct(wanted):
+        return True
+    return all(wanted.get_field_index(name) >= 0 for name in value)
+
+
+def check_retries(conflict_retries: Any) -> int:
+    """How often to run again after a conflict; OverflowError for a negative number."""
+    return check_count("conflict_retries", conflict_retries, 2**31 - 1)
+
+
+def seconds(duration: Any, name: str) -> Optional[float]:
+    """A timedelta in seconds; None stays None."""
+    if duration is None:
+        return None
+    if not isinstance(duration, timedelta):
+        raise InvalidTypeError(f"{name} must be a timedelta, not {type(duration).__name__}")
+    if duration < timedelta(0):
+        raise InvalidInputError(f"{name} must not be negative, but is {duration}")
+    return duration.total_seconds()
