@@ -67,10 +67,13 @@ class Bench:
         self.data = f"{folder}/data.lance"
         self.vector_bytes = options.rows * 384 * 4
 
-    def start(self, name):
+    def start(self, name, upkeep=False):
         if name == "theirs" or self.options.ours == "upstream":
             return side.Side(name, str(UPSTREAM), "lance", "lancedb")
-        return side.Side(name, str(VENV), "glaive.lance", "glaive", {"PYTHONPATH": str(ROOT / "python")})
+        env = {"PYTHONPATH": str(ROOT / "python"), "GLAIVE_AUTO_MAINTENANCE": "1" if upkeep else "0"}
+        if upkeep:
+            env["GLAIVE_AUTO_MAINTENANCE_RETENTION"] = "1s"  # so that this run sees what a week would bring
+        return side.Side(name, str(VENV), "glaive.lance", "glaive", env)
 
     def pair(self, workload, rounds=None, warm=2, same=True, **args):
         """Medians of both sides; the answers must be the same."""
@@ -152,7 +155,7 @@ class Bench:
     # --- the workloads
 
     def run(self):
-        for name in ("imports", "load", "search", "scan", "take", "appends", "columns"):
+        for name in ("imports", "load", "search", "scan", "take", "appends", "columns", "compaction", "upkeep"):
             if not self.options.only or any(o in name for o in self.options.only):
                 if name in ("search", "scan", "take") and not os.path.exists(self.data):
                     self.theirs.call("make", uri=self.data, rows=self.options.rows)
@@ -266,6 +269,45 @@ class Bench:
         self.add(f"open, {total:,} versions (pylance API)", many_datasets, "≥ 5 ×", lambda o, t: t / o >= 5)
         self.add(f"search over {total:,} one-row fragments", self.pair("search", uri=uris["theirs"]), "≥ 20 ×", lambda o, t: t / o >= 20)
 
+    def compaction(self):
+        uris = {name: f"{self.folder}/small-{name}.lance" for name in ("ours", "theirs")}
+        source = f"{self.folder}/small.lance"
+        self.ours.call("make_fragments", uri=source, fragments=1000, rows=100)
+        times = {"ours": [], "theirs": []}
+        for number in range(5):
+            for one in (self.ours, self.theirs) if number % 2 else (self.theirs, self.ours):
+                shutil.rmtree(uris[one.name], ignore_errors=True)
+                shutil.copytree(source, uris[one.name])
+                os.sync()
+                seconds, answer = one.call("compact", uri=uris[one.name])
+                if answer != [1000, 1, 100_000]:
+                    raise SystemExit(f"{one.name} compacted to {answer}")
+                if number:
+                    times[one.name].append(seconds)
+        pair = statistics.median(times["ours"]), statistics.median(times["theirs"])
+        self.add("compaction, 1,000 × 100 × 384-d (theirs is not synced)", pair, "≥ 3 ×", lambda o, t: t / o >= 3)
+
+    def upkeep(self):
+        """Nobody calls optimize."""
+        total = self.options.versions
+        found, sizes, notes = {}, {}, []
+        for name in ("ours", "theirs"):
+            one = self.start(name, upkeep=True)
+            uri = f"{self.folder}/nobody-{name}.lance"
+            seconds = []
+            for first in range(0, total, 50):
+                seconds += one.call("append_rows", uri=uri, count=min(50, total - first), first=first)[0]
+            time.sleep(3)  # the retention
+            found[name] = statistics.median(one.call("search", uri=uri, number=i)[0] for i in range(11))
+            payload = total * (384 * 4 + 8 + 4 + 40)
+            sizes[name] = sum(p.stat().st_size for p in pathlib.Path(uri).rglob("*") if p.is_file()) / payload
+            growth = statistics.median(seconds[-50:]) / statistics.median(seconds[25:75])
+            notes.append(f"{name}: {growth:.2f} × the 50th append at the end, {sizes[name]:.1f} × the payload on disk")
+            one.close()
+        row = self.add(f"search after {total:,} one-row adds, nobody calls optimize", (found["ours"], found["theirs"]),
+                       "≤ 5 ms, disk ≤ 3 ×", lambda o, t: o <= 5e-3 and sizes["ours"] <= 3)
+        row.note = "; ".join(notes)
+
     def newest_files(self, uri):
         """Sizes of the files of the newest append."""
         sizes = []
@@ -278,7 +320,7 @@ class Bench:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", action="append", help="imports, load, search, scan, take or appends; may be repeated")
+    parser.add_argument("--only", action="append", help="imports, load, search, scan, take, appends, compaction or upkeep; may be repeated")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--versions", type=int, default=2000)

@@ -198,6 +198,17 @@ class Context:
         dataset.drop_columns(["c"])
         return seconds, found
 
+    def make_fragments(self, uri, fragments, rows):
+        """A dataset of many small fragments, written in one go."""
+        batches = (batch(i * rows, rows, i) for i in range(fragments))
+        reader = pa.RecordBatchReader.from_batches(schema(), batches)
+        self.lance.write_dataset(reader, uri, max_rows_per_file=rows)
+
+    def compact(self, uri):
+        dataset = self.lance.dataset(uri)
+        seconds, metrics = clocked(lambda: dataset.optimize.compact_files())
+        return seconds, [metrics.fragments_removed, metrics.fragments_added, self.lance.dataset(uri).count_rows()]
+
     def bulk_load(self, uri, rows, per_batch):
         """Seconds, bytes in, and how far memory rose above what it was before."""
         shutil.rmtree(uri, ignore_errors=True)

@@ -24,6 +24,7 @@ struct Command {
 Status RunDump(std::span<const std::string> arguments);
 Status RunCat(std::span<const std::string> arguments);
 Status RunEncode(std::span<const std::string> arguments);
+Status RunVerify(std::span<const std::string> arguments);
 
 // Opens the Lance file at a path of the local file system.
 Result<std::shared_ptr<file::FileReader>> OpenLanceFile(const std::string& path);

@@ -1,4 +1,4 @@
-// Command line tool: looks into Lance files.
+// Command line tool: looks into Lance files, checks tables.
 #include <iostream>
 #include <string>
 #include <vector>
@@ -13,6 +13,10 @@ constexpr Command kCommands[] = {
     {"dump", "FILE",
      "prints footer, schema, columns, pages and encodings of a Lance file",
      glaive::tools::RunDump},
+    {"verify", "PATH [--decode] [--repair]",
+     "checks that the files of a table are there and whole; --decode reads every value,\n"
+     "      --repair commits a version without the rows that are lost",
+     glaive::tools::RunVerify},
     {"cat", "FILE OUT.arrow [--batch ROWS] [--take ROW,ROW,...] [--columns A,B]", "",
      glaive::tools::RunCat},
     {"encode", "IN.arrow OUT.lance [--version V] [--page-bytes N] [--batch-rows N]", "",

@@ -569,3 +569,69 @@ class FileWriter:
     def finish(self) -> int:
         """Returns the number of rows."""
     def abort(self) -> None: ...
+
+class CompactionTask:
+    """Neighbouring fragments to be rewritten together."""
+
+    @staticmethod
+    def from_json(json: str) -> CompactionTask: ...
+    def json(self) -> str: ...
+    def execute(self, dataset: Dataset) -> RewriteResult: ...
+
+class CompactionPlan:
+    """Tasks for one version."""
+
+    @staticmethod
+    def from_json(json: str) -> CompactionPlan: ...
+    def json(self) -> str: ...
+    @property
+    def read_version(self) -> int: ...
+    @property
+    def tasks(self) -> list[CompactionTask]: ...
+
+class RewriteResult:
+    """What a task wrote. As long as it lives, clean-ups of this process leave the files alone."""
+
+    @staticmethod
+    def from_json(json: str) -> RewriteResult: ...
+    def json(self) -> str: ...
+
+_Metrics = tuple[int, int, int, int]  # fragments removed, added, files removed, added
+
+def compact(
+    dataset: Dataset, options: str, progress: Callable[[int], None] | None = None
+) -> tuple[_Metrics, Dataset]:
+    """``options``: a JSON object. Returns the metrics and the new version."""
+
+def plan_compaction(dataset: Dataset, options: str) -> CompactionPlan: ...
+def commit_compaction(dataset: Dataset, rewrites: Sequence[RewriteResult]) -> tuple[_Metrics, Dataset]: ...
+def clean_up(
+    dataset: Dataset,
+    *,
+    older_than_us: int | None = None,
+    retain_versions: int | None = None,
+    delete_unverified: bool = False,
+    error_if_tagged: bool = True,
+    delete_rate_limit: int | None = None,
+    versions: Sequence[int] | None = None,
+    dry_run: bool = False,
+    max_files: int = 0,
+) -> dict[str, Any]:
+    """``read_version``, ``stats``, ``files`` (path, kind, unverified, bytes), ``files_truncated``, ``branches``, ``warnings``."""
+
+def optimize(
+    table: Table,
+    *,
+    older_than_us: int | None = None,
+    delete_unverified: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[_Metrics, dict[str, int]]: ...
+def verify(
+    uri: str,
+    *,
+    decode: bool = False,
+    repair: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, Any]: ...
+def wait_for_maintenance(seconds: float) -> bool:
+    """False when upkeep still had something to do after that time."""

@@ -2,7 +2,7 @@
 
 TABLE = (
     "blob_columns create_index_async drop_index fetch_blob_files fetch_blob_ranges "
-    "fetch_blobs function_errors index_stats list_indices optimize refresh_column refresh_column_async tokenize "
+    "fetch_blobs function_errors index_stats list_indices refresh_column refresh_column_async tokenize "
     "wait_for_index"
 ).split()
 TABLE_LSM = (
@@ -10,7 +10,7 @@ TABLE_LSM = (
     "set_lsm_write_spec unset_lsm_write_spec"
 ).split()
 TABLE_SYNC = (
-    "cleanup_old_versions compact_files create_fts_index create_index create_scalar_index infer_tokenizer_configs "
+    "create_fts_index create_index create_scalar_index infer_tokenizer_configs "
     "migrate_v2_manifest_paths"
 ).split()
 

@@ -83,7 +83,6 @@ MODULES: Dict[str, str] = {
     "lance.mem_wal": "CompactedSsTable ExecutionPlan LsmPointLookupPlanner LsmScanner LsmVectorSearchPlanner ShardSnapshot ShardWriter "
     "ShardingField ShardingSpec evaluate_sharding_spec",
     "lance.namespace": "DirectoryNamespace DynamicContextProvider RestAdapter RestNamespace",
-    "lance.optimize": "Compaction CompactionMetrics CompactionOptions CompactionPlan CompactionTask RewriteResult",
     "lance.otel": "instrument_lance_metrics",
     "lance.progress": "FileSystemFragmentWriteProgress FragmentWriteProgress IndexProgress NoopFragmentWriteProgress",
     "lance.query": "BooleanQuery BoostQuery CombinedFieldsQuery DocumentGranularity FullTextOperator FullTextQuery FullTextQueryType "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional,
 
 from . import _changes, _handle, _later, _pool
 from . import merge as _merge
+from ._maintenance import AsyncMaintenance
 from ._plan import Plan
 from ._query_common import check_blob_mode
 from ._schema_changes import AsyncSchemaChanges
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @not_built(*_later.TABLE, *_later.TABLE_LSM, "create_index", "migrate_manifest_paths_v2", asynchronous=True)
-class AsyncTable(AsyncSchemaChanges):
+class AsyncTable(AsyncMaintenance, AsyncSchemaChanges):
     """A table for async code. Get one from `AsyncConnection.create_table` or `open_table`.
 
     Methods are coroutines unless noted; each engine call runs on a thread of a pool of its own. See `LanceTable` for what they do.

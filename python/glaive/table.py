@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional,
 
 from . import _changes, _handle, _later, _not_built
 from . import merge as _merge
+from ._maintenance import SyncMaintenance
 from ._query_common import check_blob_mode
 from ._results import AddResult, DeleteResult, MergeResult, UpdateResult
 from ._schema_changes import SchemaChanges
@@ -132,7 +133,7 @@ class Table(ABC):
 
 
 @not_built(*_later.TABLE, *_later.TABLE_LSM, *_later.TABLE_SYNC)
-class LanceTable(SchemaChanges, Table):
+class LanceTable(SyncMaintenance, SchemaChanges, Table):
     """A table in a local or in-memory database. All methods block; they may be called from any thread and inside event loops."""
 
     def __init__(

@@ -57,6 +57,7 @@ NB_MODULE(_glaive, m) {
   BindTable(m);
   BindConnection(m);
   BindFiles(m);
+  BindMaintenance(m);
   m.def("simd_info", &SimdInfo);
   m.def("num_threads", [] { return Unwrap(db::DefaultRuntime())->num_threads(); });
   m.def(

@@ -7,6 +7,7 @@
 #include <arrow/type.h>
 
 #include "db/environment.h"
+#include "db/maintenance.h"
 #include "io/object_store.h"
 
 namespace glaive::db {
@@ -34,8 +35,12 @@ Result<std::shared_ptr<Connection>> Connection::Open(std::string_view uri,
   GLAIVE_ASSIGN_OR_RETURN(auto root, OpenTableEnv(uri, /*create=*/true));
   std::string shown =
       uri.starts_with("memory://") ? std::string(uri) : root.store->root();
-  return std::shared_ptr<Connection>(
+  GLAIVE_ASSIGN_OR_RETURN(auto maintenance,
+                          ParseMaintenanceSettings(options.storage_options));
+  std::shared_ptr<Connection> connection(
       new Connection(std::move(shown), std::move(root), std::move(options)));
+  connection->maintenance_ = std::make_shared<const MaintenanceSettings>(maintenance);
+  return connection;
 }
 
 Status Connection::CheckOpen() const {
@@ -59,8 +64,11 @@ std::string Connection::TableUri(std::string_view name) const {
 std::shared_ptr<Table> Connection::MakeHandle(std::string_view name,
                                               table::Dataset::Ptr dataset,
                                               bool pinned) const {
-  return std::make_shared<Table>(std::string(name), TableUri(name), std::move(dataset),
-                                 options_.read_consistency, pinned);
+  auto table =
+      std::make_shared<Table>(std::string(name), TableUri(name), std::move(dataset),
+                              options_.read_consistency, pinned);
+  table->set_maintenance(maintenance_);
+  return table;
 }
 
 Result<std::vector<std::string>> Connection::TableNames(

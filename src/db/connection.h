@@ -84,6 +84,7 @@ class Connection {
   const std::string uri_;
   const table::TableEnv root_;
   const ConnectionOptions options_;
+  std::shared_ptr<const MaintenanceSettings> maintenance_;  // set by Open
   std::atomic<bool> open_{true};
 };
 

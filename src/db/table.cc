@@ -8,6 +8,7 @@
 
 #include "db/coerce.h"
 #include "db/environment.h"
+#include "db/maintenance.h"
 #include "exec/scan.h"
 
 namespace glaive::db {
@@ -107,6 +108,11 @@ void Table::Advance(const table::Dataset::Ptr& dataset) {
   old = std::exchange(dataset_, dataset);
 }
 
+void Table::Wrote(const table::Dataset::Ptr& dataset) {
+  Advance(dataset);
+  if (maintenance_) NoteWrite(dataset, *maintenance_);
+}
+
 bool Table::is_open() const {
   std::lock_guard lock(mutex_);
   return dataset_ != nullptr;
@@ -142,7 +148,7 @@ Result<int64_t> Table::Add(std::shared_ptr<arrow::RecordBatchReader> data,
         CoerceToSchema(std::move(data), latest->arrow_schema(), /*reject_nan=*/true));
     GLAIVE_ASSIGN_OR_RETURN(written, table::Dataset::Write(latest->env(), *rows, write));
   }
-  Advance(written);
+  Wrote(written);
   return written->version();
 }
 
@@ -154,7 +160,7 @@ Result<DeleteOutcome> Table::Delete(const std::string& predicate, CancelToken* c
   }
   GLAIVE_ASSIGN_OR_RETURN(auto latest, LatestForWrite());
   GLAIVE_ASSIGN_OR_RETURN(auto result, exec::Delete(latest, predicate, cancel));
-  Advance(result.dataset);
+  Wrote(result.dataset);
   return DeleteOutcome{result.num_deleted_rows, result.dataset->version()};
 }
 

@@ -32,6 +32,8 @@ struct UpdateOptions;  // exec/update.h
 
 namespace glaive::db {
 
+struct MaintenanceSettings;  // db/maintenance.h
+
 // A version number or the name of a tag.
 using VersionRef = std::variant<int64_t, std::string>;
 
@@ -117,20 +119,30 @@ class Table {
   // the latest again. InvalidInput without `ref` on a handle that is not pinned.
   Result<int64_t> Restore(const std::optional<VersionRef>& ref);
 
+  // How upkeep by itself treats the table from the next write on; see db/maintenance.h.
+  // Null: not at all. To be set before the handle is shared.
+  void set_maintenance(std::shared_ptr<const MaintenanceSettings> settings) {
+    maintenance_ = std::move(settings);
+  }
+
+  // Moves the handle to `dataset`, a version of this table, unless it shows something
+  // newer or was pinned meanwhile.
+  void Advance(const table::Dataset::Ptr& dataset);
+
  private:
   using DatasetChange =
       std::function<Result<table::Dataset::Ptr>(table::Dataset::Ptr latest)>;
   // Runs `change` on the latest version and shows its result.
   Result<int64_t> Change(const DatasetChange& change);
 
-  // Moves the handle to `dataset` unless it shows something newer or was pinned
-  // meanwhile.
-  void Advance(const table::Dataset::Ptr& dataset);
+  // Advance to what a write made, of which upkeep is told.
+  void Wrote(const table::Dataset::Ptr& dataset);
   void NoteWarnings(const table::Dataset& dataset);
 
   const std::string name_;
   const std::string uri_;
   const ReadConsistency consistency_;
+  std::shared_ptr<const MaintenanceSettings> maintenance_;
 
   mutable std::mutex mutex_;     // guards what follows; never held during I/O
   table::Dataset::Ptr dataset_;  // null when closed

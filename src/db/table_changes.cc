@@ -12,7 +12,7 @@ namespace glaive::db {
 Result<UpdateOutcome> Table::Update(const exec::UpdateOptions& options) {
   GLAIVE_ASSIGN_OR_RETURN(auto latest, LatestForWrite());
   GLAIVE_ASSIGN_OR_RETURN(auto result, exec::Update(std::move(latest), options));
-  Advance(result.dataset);
+  Wrote(result.dataset);
   return UpdateOutcome{result.num_updated_rows, result.dataset->version()};
 }
 
@@ -21,7 +21,7 @@ Result<exec::MergeResult> Table::MergeInsert(
   GLAIVE_ASSIGN_OR_RETURN(auto latest, LatestForWrite());
   GLAIVE_ASSIGN_OR_RETURN(auto result,
                           MergeInto(std::move(latest), std::move(source), options));
-  Advance(result.dataset);
+  Wrote(result.dataset);
   return result;
 }
 

@@ -34,7 +34,7 @@ Status CheckNotRead(const table::Dataset& dataset, const std::string& path,
 Result<int64_t> Table::Change(const DatasetChange& change) {
   GLAIVE_ASSIGN_OR_RETURN(auto latest, LatestForWrite());
   GLAIVE_ASSIGN_OR_RETURN(auto changed, change(std::move(latest)));
-  Advance(changed);
+  Wrote(changed);
   return changed->version();
 }
 

@@ -201,6 +201,12 @@ class HookedStore : public ObjectStore {
     return Counted(StoreOp::kDelete, path, [&] { return inner_->Delete(path); });
   }
 
+  Result<int64_t> DeleteTemporaries(std::string_view directory,
+                                    int64_t before_us) override {
+    return Counted(StoreOp::kList, directory,
+                   [&] { return inner_->DeleteTemporaries(directory, before_us); });
+  }
+
   Status DeleteTree(std::string_view prefix) override {
     return Counted(StoreOp::kDeleteTree, prefix,
                    [&] { return inner_->DeleteTree(prefix); });

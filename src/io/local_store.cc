@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <set>
 
 #include <arrow/buffer.h>
 #include <sys/stat.h>
@@ -246,6 +247,58 @@ class LocalStore : public ObjectStore {
       return ErrnoStatus(errno, "delete", full);
     }
     return SyncDirectory(std::string(ParentPath(full)));
+  }
+
+  std::vector<Status> DeleteMany(std::span<const std::string> paths) override {
+    std::vector<Status> outcomes;
+    outcomes.reserve(paths.size());
+    std::set<std::string> directories;
+    for (const std::string& path : paths) {
+      auto full = FullPath(path);
+      if (!full.ok()) {
+        outcomes.push_back(full.status());
+        continue;
+      }
+      shared_->files.Forget(*full);
+      if (::unlink(full->c_str()) == 0) {
+        directories.emplace(ParentPath(*full));
+        outcomes.push_back(Status::OK());
+      } else if (errno == ENOENT || errno == ENOTDIR) {
+        outcomes.push_back(Status::OK());
+      } else {
+        outcomes.push_back(ErrnoStatus(errno, "delete", *full));
+      }
+    }
+    // The files are gone for everybody; should a crash bring some back, they are only
+    // in the way of nobody.
+    for (const std::string& directory : directories) {
+      Status ignored = SyncDirectory(directory);
+      static_cast<void>(ignored.ok());
+    }
+    return outcomes;
+  }
+
+  Result<int64_t> DeleteTemporaries(std::string_view directory,
+                                    int64_t before_us) override {
+    GLAIVE_ASSIGN_OR_RETURN(const std::string full, FullDirectory(&directory));
+    // Those of this process may be in use: everything up to its counter.
+    std::string own = TemporaryPathFor("x");
+    own.resize(own.rfind('-') + 1);
+    int64_t bytes = 0;
+    GLAIVE_RETURN_NOT_OK(ForEachEntry(
+        full, true, [&](const char* name, bool is_directory, int dir_fd) -> Status {
+          struct stat info;
+          const std::string_view found(name);
+          if (is_directory || !found.starts_with(kTemporaryPrefix) ||
+              found.starts_with(own) ||
+              ::fstatat(dir_fd, name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+              ModifiedMicros(info) >= before_us) {
+            return Status::OK();
+          }
+          if (::unlinkat(dir_fd, name, 0) == 0) bytes += info.st_size;
+          return Status::OK();
+        }));
+    return bytes;
   }
 
   Status DeleteTree(std::string_view prefix) override {

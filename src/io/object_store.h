@@ -96,6 +96,14 @@ class ObjectStore {
   // succeeds.
   virtual Status PutIfAbsent(std::string_view path, std::span<const uint8_t> bytes) = 0;
   virtual Status Delete(std::string_view path) = 0;  // a missing object is no error
+  // Deletes each of `paths`; one outcome each. Cheaper than one by one where a deletion
+  // is made durable by a call of its own.
+  virtual std::vector<Status> DeleteMany(std::span<const std::string> paths);
+  // Deletes what killed writers left under temporary names directly in `directory`, if
+  // it was last changed before `before_us`; the bytes of it. Listings leave such files
+  // out. 0 on stores that have none.
+  virtual Result<int64_t> DeleteTemporaries(std::string_view directory,
+                                            int64_t before_us);
   // Removes everything below `prefix` and the directory itself. A missing one is no
   // error.
   virtual Status DeleteTree(std::string_view prefix) = 0;

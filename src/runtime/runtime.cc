@@ -6,6 +6,7 @@
 
 #include "runtime/cancel.h"
 #include "runtime/fork.h"
+#include "runtime/inline_scope.h"
 #include "runtime/machine.h"
 #include "runtime/thread_pool.h"
 
@@ -70,7 +71,7 @@ Cache& Runtime::cache() { return impl_->cache; }
 Status Runtime::ParallelForWorker(
     int64_t num_tasks, const std::function<Status(int64_t task, int worker)>& body,
     CancelToken* cancel) {
-  if (num_tasks <= 1 || impl_->num_threads == 1) {
+  if (num_tasks <= 1 || impl_->num_threads == 1 || InlineScope::active()) {
     return RunInline(num_tasks, body, cancel);
   }
   return impl_->pool.get().Run(num_tasks, body, cancel);

@@ -9,6 +9,7 @@
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
 #include "io/object_store.h"
+#include "table/cleanup.h"
 #include "table/conflict.h"
 #include "table/feature_flags.h"
 #include "table/manifest.h"
@@ -315,7 +316,10 @@ Result<SnapshotPtr> CommitTransaction(const TableEnv& env, SnapshotPtr read,
                                       Transaction transaction,
                                       const CommitOptions& options,
                                       CommitOutcome* outcome) {
-  return Committer(env, std::move(read), std::move(transaction), options, outcome).Run();
+  auto committed =
+      Committer(env, std::move(read), std::move(transaction), options, outcome).Run();
+  if (committed.ok()) CleanUpAfterCommit(env, *(*committed)->header);
+  return committed;
 }
 
 Status DatasetAlreadyExists(const io::ObjectStore& store) {

@@ -18,6 +18,7 @@
 #include "table/deletion_vector.h"
 #include "table/field_ids.h"
 #include "table/fragment_open.h"
+#include "table/live_versions.h"
 #include "table/manifest.h"
 #include "table/names.h"
 #include "table/row_deletions.h"
@@ -87,6 +88,7 @@ std::vector<RowIdRun> ToRuns(std::span<const uint64_t> ids) {
 struct Dataset::Impl {
   TableEnv env;
   SnapshotPtr snapshot;
+  std::optional<LiveVersion> live;
   std::mutex mutex;
   std::shared_ptr<const RowIdIndex> row_id_index;  // guarded by mutex
 };
@@ -96,6 +98,8 @@ class DatasetBuilder {
   static Dataset::Ptr Make(TableEnv env, SnapshotPtr snapshot) {
     Dataset::Ptr dataset(new Dataset());
     dataset->impl_->env = std::move(env);
+    dataset->impl_->live.emplace(*dataset->impl_->env.store,
+                                 static_cast<int64_t>(snapshot->version()));
     dataset->impl_->snapshot = std::move(snapshot);
     return dataset;
   }
@@ -188,6 +192,9 @@ std::vector<std::string> Dataset::warnings() const {
   return warnings;
 }
 bool Dataset::has_stable_row_ids() const { return impl_->snapshot->stable_row_ids(); }
+std::shared_ptr<const std::string> Dataset::index_section() const {
+  return impl_->snapshot->index_section;
+}
 file::FileVersion Dataset::file_version() const { return impl_->snapshot->file_version; }
 
 Result<int32_t> Dataset::max_field_id() const { return MaxFieldId(*impl_->snapshot); }

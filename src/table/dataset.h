@@ -142,6 +142,8 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   // empty or torn, as a power cut leaves them, and were passed over. Each names its file.
   std::vector<std::string> warnings() const;
   bool has_stable_row_ids() const;
+  // Serialized IndexSection; null when the version has no indices.
+  std::shared_ptr<const std::string> index_section() const;
   file::FileVersion file_version() const;
 
   // The highest field id that the table ever gave, as far as it knows (dropped columns

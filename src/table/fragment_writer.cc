@@ -8,6 +8,7 @@
 #include "file/file_writer.h"
 #include "format/table.pb.h"
 #include "io/object_store.h"
+#include "table/in_flight.h"
 #include "table/names.h"
 
 namespace glaive::table {
@@ -18,6 +19,7 @@ FragmentWriter::FragmentWriter(const TableEnv& env, file::Schema schema,
                                FragmentWriterOptions options)
     : store_(*env.store),
       owned_store_(env.store),
+      in_flight_(std::make_shared<InFlightFiles>(*env.store)),
       schema_(std::move(schema)),
       options_(options) {}
 
@@ -53,6 +55,7 @@ Status FragmentWriter::Write(const arrow::RecordBatch& batch) {
 
 Status FragmentWriter::OpenFile() {
   name_ = NewDataFileName();
+  in_flight_->Add(DataFilePath(name_));
   file::FileWriterOptions options;
   options.version = options_.version;
   GLAIVE_ASSIGN_OR_RETURN(

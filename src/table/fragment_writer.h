@@ -19,6 +19,8 @@ class FileWriter;
 
 namespace glaive::table {
 
+class InFlightFiles;  // table/in_flight.h
+
 struct FragmentWriterOptions {
   file::FileVersion version = file::kDefaultFileVersion;
   int64_t max_rows_per_file = 1048576;
@@ -45,12 +47,16 @@ class FragmentWriter {
   Result<std::vector<lance::table::DataFragment>> Finish();
   // The files are part of a committed version (or may be).
   void Keep() { kept_ = true; }
+  // Keeps a clean-up of this process away from the files, until a version names them.
+  // Whoever commits after the writer is gone holds on to it.
+  std::shared_ptr<const void> in_flight() const { return in_flight_; }
 
  private:
   Status OpenFile();
 
   io::ObjectStore& store_;
   const std::shared_ptr<io::ObjectStore> owned_store_;
+  const std::shared_ptr<InFlightFiles> in_flight_;
   const file::Schema schema_;
   const FragmentWriterOptions options_;
   std::unique_ptr<file::FileWriter> writer_;

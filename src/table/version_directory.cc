@@ -68,13 +68,27 @@ Result<std::optional<VersionRef>> FindNewestByListing(io::ObjectStore& store) {
   return versions.back();
 }
 
-Result<VersionRef> ProbeUpward(io::ObjectStore& store, VersionRef from) {
+namespace {
+
+// The end of the gapless run that `from` belongs to.
+Result<VersionRef> EndOfRun(io::ObjectStore& store, VersionRef from) {
   while (true) {
     GLAIVE_ASSIGN_OR_RETURN(const bool exists,
                             store.Exists(ManifestPath(from.version + 1, from.scheme)));
     if (!exists) return from;
     from.version++;
   }
+}
+
+}  // namespace
+
+Result<VersionRef> ProbeUpward(io::ObjectStore& store, VersionRef from) {
+  GLAIVE_ASSIGN_OR_RETURN(const VersionRef end, EndOfRun(store, from));
+  // A clean-up may have left `end`, which has a tag, and removed what came after it.
+  const auto hint = ReadHint(store);
+  if (!hint || *hint <= end.version) return end;
+  GLAIVE_ASSIGN_OR_RETURN(const auto newest, FindNewestByListing(store));
+  return newest && newest->version > end.version ? *newest : end;
 }
 
 Result<std::optional<VersionRef>> FindVersion(io::ObjectStore& store, uint64_t version) {
@@ -108,7 +122,7 @@ Result<std::optional<VersionRef>> FindNewest(io::ObjectStore& store) {
   if (auto hint = ReadHint(store)) {
     GLAIVE_ASSIGN_OR_RETURN(auto found, FindVersion(store, *hint));
     if (found) {
-      GLAIVE_ASSIGN_OR_RETURN(const VersionRef newest, ProbeUpward(store, *found));
+      GLAIVE_ASSIGN_OR_RETURN(const VersionRef newest, EndOfRun(store, *found));
       GLAIVE_ASSIGN_OR_RETURN(const bool mixed, HasOtherNames(store, newest));
       if (mixed) return MixedNames(store);
       return newest;

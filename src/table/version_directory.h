@@ -28,7 +28,8 @@ Result<std::vector<VersionRef>> ListVersionRefs(io::ObjectStore& store);
 Result<std::optional<VersionRef>> FindNewest(io::ObjectStore& store);
 // As FindNewest without the hint.
 Result<std::optional<VersionRef>> FindNewestByListing(io::ObjectStore& store);
-// The newest version of a gapless run that starts at `from`, which is known to exist.
+// The newest version, given that `from` exists: the end of the gapless run that it
+// belongs to, unless the hint knows of a newer one.
 Result<VersionRef> ProbeUpward(io::ObjectStore& store, VersionRef from);
 // Nullopt when there is no such version.
 Result<std::optional<VersionRef>> FindVersion(io::ObjectStore& store, uint64_t version);

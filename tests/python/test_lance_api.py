@@ -566,15 +566,15 @@ def test_stats(ds):
 # --- what is not there -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["create_index", "cleanup_old_versions", "sort_by", "join", "sql"])
+@pytest.mark.parametrize("name", ["create_index", "sort_by", "join", "sql"])
 def test_methods_that_are_not_built_name_themselves(ds, name):
     with pytest.raises(NotImplementedError, match=f"LanceDataset.{name}"):
         getattr(ds, name)()
 
 
 def test_properties_that_are_not_built_name_themselves(ds):
-    with pytest.raises(NotImplementedError, match="LanceDataset.optimize"):
-        ds.optimize
+    with pytest.raises(NotImplementedError, match="LanceDataset.branches"):
+        ds.branches
     with pytest.raises(NotImplementedError, match="LanceDataset.commit"):
         lance.LanceDataset.commit("x", None)
 

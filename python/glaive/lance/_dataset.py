@@ -20,6 +20,7 @@ from ._merge import MergeInsertBuilder
 from ._refuse import not_built, refusal, refuse_arguments
 from ._schema import SchemaChanges
 from .fragment import LanceFragment
+from .optimize import CleanupMethods
 
 __all__ = ["LanceDataset", "LanceScanner", "ScannerBuilder", "Tags", "write_dataset"]
 
@@ -596,10 +597,10 @@ class LanceStats:
 
 @not_built(
     methods=[
-        "add_bases", "all_files", "base_paths", "centroids", "cleanup_old_versions",
+        "add_bases", "all_files", "base_paths", "centroids",
         "commit_existing_index_segments", "create_branch", "create_index",
         "create_index_uncommitted", "create_scalar_index", "deep_clone", "delta",
-        "describe_indices", "drop_index", "explain_cleanup_old_versions", "get_ivf_model",
+        "describe_indices", "drop_index", "get_ivf_model",
         "get_transactions", "index_statistics", "initialize_mem_wal", "io_stats_incremental", "io_stats_snapshot",
         "latest_storage_options", "list_indices", "mem_wal_index_details", "mem_wal_writer",
         "merge_existing_index_segments", "merge_index_metadata", "migrate_manifest_paths_v2",
@@ -609,9 +610,9 @@ class LanceStats:
         # of pyarrow's Dataset
         "filter", "join", "join_asof", "sort_by",
     ],
-    properties=["branches", "has_index", "optimize", "partition_expression", "storage_options_accessor"],
+    properties=["branches", "has_index", "partition_expression", "storage_options_accessor"],
 )  # fmt: skip
-class LanceDataset(SchemaChanges, pa.dataset.Dataset):
+class LanceDataset(CleanupMethods, SchemaChanges, pa.dataset.Dataset):
     """One version of a Lance dataset. Writes through it move it to the version they commit."""
 
     def __init__(
