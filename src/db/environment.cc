@@ -7,6 +7,7 @@
 
 #include "file/version.h"
 #include "io/object_store.h"
+#include "runtime/fork.h"
 #include "runtime/runtime.h"
 
 namespace glaive::db {
@@ -34,7 +35,7 @@ Result<bool> ParseBool(const std::string& key, const std::string& value) {
 }  // namespace
 
 Result<std::shared_ptr<Runtime>> DefaultRuntime() {
-  static std::mutex mutex;
+  static ForkSafeMutex mutex;
   // Never destroyed: handles kept by an embedding language may outlive static objects.
   static auto* runtime = new std::shared_ptr<Runtime>;
   std::lock_guard lock(mutex);

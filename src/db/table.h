@@ -18,6 +18,7 @@
 #include <arrow/type_fwd.h>
 
 #include "base/status.h"
+#include "runtime/fork.h"
 #include "table/dataset.h"
 
 namespace glaive::table {
@@ -144,7 +145,7 @@ class Table {
   const ReadConsistency consistency_;
   std::shared_ptr<const MaintenanceSettings> maintenance_;
 
-  mutable std::mutex mutex_;     // guards what follows; never held during I/O
+  mutable ForkSafeMutex mutex_;  // guards what follows; never held during I/O
   table::Dataset::Ptr dataset_;  // null when closed
   bool pinned_;
   std::chrono::steady_clock::time_point last_check_;

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "file/schema.h"
+#include "runtime/fork.h"
 #include "table/dataset.h"
 #include "table/fragment_reader.h"
 
@@ -29,7 +30,7 @@ class BoundColumns {
  private:
   file::Schema schema_;
   std::shared_ptr<arrow::Schema> arrow_schema_;
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   mutable std::vector<ProjectionPtr> slots_;  // by fragment; guarded by mutex_
   mutable int last_bound_ = -1;               // guarded by mutex_
 };

@@ -289,7 +289,7 @@ Result<std::shared_ptr<const FilterPlan>> MakeFilterPlan(const table::Dataset& d
 
 // The cached value of `key`, or the new one of `make`.
 template <typename Map, typename Make>
-auto Lookup(std::mutex& mutex, Map& map, const std::string& key, const Make& make)
+auto Lookup(ForkSafeMutex& mutex, Map& map, const std::string& key, const Make& make)
     -> Result<typename Map::mapped_type> {
   {
     std::lock_guard lock(mutex);

@@ -15,6 +15,7 @@
 #include "exec/bound_columns.h"
 #include "exec/scan.h"
 #include "expr/predicate.h"
+#include "runtime/fork.h"
 #include "table/dataset.h"
 
 namespace glaive::exec {
@@ -109,7 +110,7 @@ class SnapshotState {
  private:
   std::weak_ptr<const table::Dataset> owner_;
   std::vector<int64_t> live_begin_;
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   // Bounded: cleared when full. Guarded by mutex_.
   mutable std::map<std::string, OutputPtr> outputs_;
   mutable std::map<std::string, FilterPtr> filters_;

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "file/file_metadata.h"
 #include "file/page_reader.h"
+#include "runtime/fork.h"
 
 namespace glaive::file {
 
@@ -55,7 +56,7 @@ class ColumnReader {
   int64_t max_decoded_bytes_ = 0;
   std::vector<int64_t> first_slot_;  // of each page, then the total
   mutable std::vector<std::atomic<const PageReader*>> pages_;
-  mutable std::mutex preparing_;  // guards only the creation of page readers
+  mutable ForkSafeMutex preparing_;  // guards only the creation of page readers
   mutable std::atomic<int64_t> memory_bytes_{0};
 };
 

@@ -19,6 +19,7 @@
 #include "file/gather_rows.h"
 #include "file/utf8_check.h"
 #include "io/object_store.h"
+#include "runtime/fork.h"
 
 namespace glaive::file {
 namespace {
@@ -31,7 +32,7 @@ using encoding::ValueShape;
 struct ColumnState {
   ColumnInfo info;
   std::atomic<const ColumnReader*> first{nullptr};
-  std::mutex mutex;  // guards `readers`
+  ForkSafeMutex mutex;  // guards `readers`
   std::vector<std::unique_ptr<ColumnReader>> readers;
 };
 
@@ -92,7 +93,7 @@ struct FileReader::Impl {
   FileReaderOptions options;
   FileMetadata metadata;
   std::vector<std::atomic<ColumnState*>> columns;
-  std::mutex opening;  // guards the creation of column states
+  ForkSafeMutex opening;  // guards the creation of column states
 
   ~Impl() {
     for (auto& column : columns) delete column.load(std::memory_order_relaxed);

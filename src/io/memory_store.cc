@@ -12,6 +12,7 @@
 
 #include "io/object_store.h"
 #include "io/path.h"
+#include "runtime/fork.h"
 
 namespace glaive::io {
 namespace {
@@ -36,7 +37,7 @@ struct Objects {
     BufferPtr content;
     int64_t modified_us = 0;
   };
-  std::shared_mutex mutex;
+  ForkSafeSharedMutex mutex;
   std::map<std::string, Object, std::less<>>
       by_path;  // guarded by mutex; from the top root
 };

@@ -4,12 +4,17 @@
 // locked for ever, and what it guarded may be half changed. Caches and pools therefore
 // keep everything in one object and start with a new one in the child; the old object is
 // left alone (its memory is shared with the parent until written).
+//
+// Objects that live on in the child (snapshots, table handles) guard their state with the
+// mutexes below instead: a fork waits until none of them is held.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <shared_mutex>
 #include <utility>
 
 namespace glaive {
@@ -68,6 +73,66 @@ class ForkAware {
 
   std::function<std::unique_ptr<T>()> make_;
   std::atomic<Slot*> current_;
+};
+
+// Stretches of code during which no fork happens: fork waits for the threads that are
+// inside, and threads that want to enter wait for fork. They may nest. Code inside must
+// be short; it must not wait for other threads except those that are inside themselves,
+// and must not run code of the user. (A fork gives up waiting after a second, so that
+// breaking this rule costs time and safety, but stops nothing.)
+class ForkGate {
+ public:
+  static void Enter();
+  static void Leave();
+};
+
+// For the lifetime of the object; where no mutex is taken, around call_once say.
+class ForkGuard {
+ public:
+  ForkGuard() { ForkGate::Enter(); }
+  ~ForkGuard() { ForkGate::Leave(); }
+  ForkGuard(const ForkGuard&) = delete;
+  ForkGuard& operator=(const ForkGuard&) = delete;
+};
+
+// A mutex that is free, and whose state is whole, in each forked child.
+class ForkSafeMutex {
+ public:
+  void lock() {
+    ForkGate::Enter();
+    mutex_.lock();
+  }
+  void unlock() {
+    mutex_.unlock();
+    ForkGate::Leave();
+  }
+
+ private:
+  std::mutex mutex_;
+};
+
+// The same for one writer or many readers.
+class ForkSafeSharedMutex {
+ public:
+  void lock() {
+    ForkGate::Enter();
+    mutex_.lock();
+  }
+  void unlock() {
+    mutex_.unlock();
+    ForkGate::Leave();
+  }
+  void lock_shared() {
+    ForkGate::Enter();
+    mutex_.lock_shared();
+  }
+  void unlock_shared() {
+    mutex_.unlock_shared();
+    ForkGate::Leave();
+  }
+
+ private:
+  std::shared_mutex mutex_;
 };
 
 }  // namespace glaive

@@ -10,12 +10,14 @@
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <shared_mutex>
 #include <thread>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include "runtime/cancel.h"
+#include "runtime/fork.h"
 #include "runtime/machine.h"
 
 namespace glaive {
@@ -343,6 +345,73 @@ TEST(Fork, WhileTheParentIsBusy) {
   }
   stop = true;
   busy.join();
+}
+
+TEST(Fork, MutexesOfSharedObjectsAreFreeInTheChild) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer's allocator does not survive a fork beside busy threads";
+#endif
+  struct Shared {
+    ForkSafeMutex mutex;
+    int64_t a = 0, b = 0;  // equal whenever the mutex is free
+    ForkSafeSharedMutex other;
+    int64_t c = 0, d = 0;
+  } shared;
+  const auto change = [&] {
+    std::lock_guard lock(shared.mutex);
+    ++shared.a;
+    for (int i = 0; i < 50; ++i) std::this_thread::yield();
+    ++shared.b;
+    std::unique_lock inner(shared.other);  // inside the first one
+    ++shared.c;
+    ++shared.d;
+  };
+  const auto whole = [&] {
+    std::lock_guard lock(shared.mutex);
+    std::shared_lock inner(shared.other);
+    const ForkGuard guard;
+    return shared.a == shared.b && shared.c == shared.d;
+  };
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> busy;
+  for (int i = 0; i < 3; ++i) {
+    busy.emplace_back([&] {
+      while (!stop) change();
+    });
+  }
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_EQ(InChild([&] {
+                if (!whole()) return 1;
+                change();
+                return whole() ? 0 : 2;
+              }),
+              0);
+  }
+  stop = true;
+  for (std::thread& thread : busy) thread.join();
+  EXPECT_TRUE(whole());
+}
+
+TEST(Fork, WaitsForNobodyForEver) {
+  // A thread that breaks the rule and stays inside delays a fork, but does not stop it.
+  std::atomic<bool> inside{false}, stop{false};
+  std::thread stuck([&] {
+    const ForkGuard guard;
+    inside = true;
+    while (!stop) std::this_thread::yield();
+  });
+  while (!inside) std::this_thread::yield();
+  EXPECT_EQ(InChild([] {
+              const ForkGuard guard;
+              return 0;
+            }),
+            0);
+  stop = true;
+  stuck.join();
+  const ForkGuard own;  // nor does the thread that forks wait for itself
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(InChild([] { return 0; }), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(900));
 }
 
 TEST(Fork, InsideATaskEndsInAnError) {

@@ -13,6 +13,7 @@
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
 #include "io/object_store.h"
+#include "runtime/fork.h"
 #include "runtime/runtime.h"
 #include "table/commit.h"
 #include "table/deletion_vector.h"
@@ -89,7 +90,7 @@ struct Dataset::Impl {
   TableEnv env;
   SnapshotPtr snapshot;
   std::optional<LiveVersion> live;
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::shared_ptr<const RowIdIndex> row_id_index;  // guarded by mutex
 };
 

@@ -142,6 +142,7 @@ FragmentState::FragmentState(std::string serialized)
 FragmentState::~FragmentState() = default;
 
 void FragmentState::Parse() const {
+  const ForkGuard no_fork;
   std::call_once(once_, [this] {
     message_ = std::make_unique<lance::table::DataFragment>();
     parsed_ok_ = message_->ParseFromString(serialized_);
@@ -200,6 +201,8 @@ Result<std::shared_ptr<const FragmentList>> FragmentList::Make(
 }
 
 void FragmentList::BuildStates() const {
+  if (states_built_.load(std::memory_order_acquire)) return;
+  const ForkGuard no_fork;
   std::call_once(states_once_, [this] {
     states_.resize(summaries_.size());
     for (size_t i = 0; i < summaries_.size(); ++i) {

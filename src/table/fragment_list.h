@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "runtime/fork.h"
 
 namespace lance::table {
 class DataFragment;
@@ -91,7 +92,7 @@ class FragmentState {
 
   // Slots for values that the dataset loads on demand. The reader is held weakly: the
   // runtime's cache owns it, so that memory stays bounded.
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::shared_ptr<const DeletionVector> deletions;  // guarded by mutex
   bool deletions_loaded = false;                    // guarded by mutex
   std::weak_ptr<const FragmentReader> reader;       // guarded by mutex

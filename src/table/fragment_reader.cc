@@ -17,6 +17,7 @@
 #include "file/assemble.h"
 #include "format/table.pb.h"
 #include "io/object_store.h"
+#include "runtime/fork.h"
 #include "runtime/runtime.h"
 #include "table/data_file.h"
 #include "table/deletion_file.h"
@@ -596,8 +597,8 @@ class FragmentReaderImpl final : public FragmentReader {
   const int64_t physical_rows_;
   const std::shared_ptr<const DeletionVector> deletions_;
   std::vector<FileSlot> files_;
-  mutable std::mutex files_mutex_;
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex files_mutex_;
+  mutable ForkSafeMutex mutex_;
   mutable bool row_ids_loaded_ = false;
   mutable std::vector<uint64_t> row_ids_;
 };

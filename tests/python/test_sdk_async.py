@@ -244,3 +244,117 @@ assert t.count_rows() == n
 
 def test_an_interrupt_ends_a_long_search():
     assert ok(INTERRUPT, timeout=120) == "fine"
+
+
+# --- forks beside busy threads, loops beside loops ----------------------------------------------------------
+
+FORK_BESIDE_THREADS = """
+import os, signal, sys, threading
+import glaive, numpy as np, pyarrow as pa
+uri, forks = sys.argv[1], int(sys.argv[2])
+n = 4000
+db = glaive.connect(uri)
+t = db.create_table("t", pa.table({"id": range(n), "v": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(n * 4, dtype="f4")), 4)}))
+w = db.create_table("w", [{"a": 0}])
+stop, errors = threading.Event(), []
+def scan():
+    while not stop.is_set():
+        t.search([1.0] * 4).limit(3).to_list()
+        t.count_rows("id > 100")
+        for batch in t.search().where("id > 5").to_batches(500): pass
+def write():
+    while not stop.is_set():
+        w.add([{"a": 1}])
+        w.checkout_latest()
+        assert w.count_rows() and "w" in db.list_tables().tables and db.open_table("w").schema.names == ["a"]
+def guarded(body):
+    try: body()
+    except BaseException as e: errors.append(repr(e))
+threads = [threading.Thread(target=guarded, args=(body,)) for body in (scan, scan, write, write)]
+[x.start() for x in threads]
+for fork in range(forks):
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            signal.alarm(60)  # a child that hangs is killed
+            assert t.count_rows() == n and sum(b.num_rows for b in t.search().to_batches()) == n
+            assert t.search([0.0] * 4).limit(1).to_list()[0]["id"] == 0
+            seen = w.count_rows()
+            w.add([{"a": -1}])  # through the handle that threads of the parent were using
+            assert w.count_rows() > seen and db.open_table("w").count_rows("a = -1") >= 1
+            code = 0
+        finally:
+            os._exit(code)
+    status = os.waitpid(pid, 0)[1]
+    assert status == 0, (fork, status)
+stop.set()
+[x.join() for x in threads]
+assert not errors, errors
+w.checkout_latest()
+assert uri == "memory://" or w.count_rows("a = -1") == forks  # a fork of a database in memory is a copy
+print("fine")
+"""
+
+
+@pytest.mark.parametrize("where", ["disk", "memory"])
+def test_forks_while_threads_read_and_write_the_same_tables(tmp_path, where):
+    forks = 300 if os.environ.get("GLAIVE_SOAK") else 25
+    assert ok(FORK_BESIDE_THREADS, tmp_path / "db" if where == "disk" else "memory://", forks, timeout=600) == "fine"
+
+
+CONNECTIONS = """
+import asyncio, sys, threading
+import glaive
+glaive.connect(sys.argv[1]).create_table("t", [{"k": i} for i in range(7)])
+done = []
+async def work():
+    for i in range(150):
+        db = await glaive.connect_async(sys.argv[1])
+        t = await db.open_table("t")
+        assert await t.count_rows() == 7
+        if i % 10 == 0:
+            assert glaive.connect(sys.argv[1]).open_table("t").count_rows("k > 2") == 4  # sync, inside a running loop
+        t.close()
+        db.close()
+    done.append(1)
+threads = [threading.Thread(target=lambda: asyncio.run(work())) for _ in range(2)]
+[x.start() for x in threads]
+[x.join(100) for x in threads]
+print(len(done), threading.active_count() < 40)
+"""
+
+
+def test_300_connections_in_two_loops_in_two_threads(tmp_path):
+    assert ok(CONNECTIONS, tmp_path / "db", timeout=300) == "2 True"
+
+
+SYNC_IN_LOOP = """
+import asyncio, sys
+import glaive
+from glaive.background_loop import LOOP, BackgroundEventLoop
+async def answer(x):
+    await asyncio.sleep(0)
+    return x
+async def main():
+    db = glaive.connect(sys.argv[1])
+    t = db.create_table("t", [{"a": i, "vector": [float(i), 0.0]} for i in range(9)])
+    t.add([{"a": 9, "vector": [9.0, 0.0]}])
+    assert t.search([8.8, 0.0]).limit(1).to_list()[0]["a"] == 9
+    t.delete("a = 9")
+    assert t.count_rows() == 9 and len(t.search().to_arrow()) == 9 and t.version == 3
+    assert LOOP.run(answer(3)) == 3  # another loop's coroutine, from inside a running loop
+    both = await asyncio.gather(*[asyncio.to_thread(t.count_rows) for _ in range(20)])
+    assert both == [9] * 20
+    return [LOOP.run(answer(i)) for i in range(5)]
+assert asyncio.run(main()) == [0, 1, 2, 3, 4]
+own = BackgroundEventLoop()
+assert own.run(answer("x")) == "x"
+async def fail(): raise KeyError("as it is")
+try: own.run(fail())
+except KeyError as e: print(e.args[0])
+"""
+
+
+def test_sync_calls_inside_a_running_loop(tmp_path):
+    assert ok(SYNC_IN_LOOP, tmp_path / "db") == "as it is"
