@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from ._lazy import np, pa
 from ._plan import check_count
 from ._results import UpdateResult
+from ._sql import as_sql
 from .exceptions import InvalidInputError, InvalidTypeError
 from .util import value_to_sql
 
@@ -16,8 +17,9 @@ def check_where(where: Any) -> Optional[str]:
     """The text of a predicate; None for all rows."""
     if where is None:
         return None
+    where = as_sql(where)
     if not isinstance(where, str):
-        raise InvalidTypeError(f"a filter must be SQL text, not {type(where).__name__}")
+        raise InvalidTypeError(f"a filter must be SQL text or an Expr, not {type(where).__name__}")
     if not where.strip():
         raise InvalidInputError("Invalid input, the filter is empty: an expression is expected")
     return where
@@ -41,7 +43,7 @@ def check_expressions(values_sql: Any) -> List[Tuple[str, str]]:
     """Pairs of column and SQL text out of a dict."""
     if not hasattr(values_sql, "items"):
         raise InvalidTypeError(f"a dict of column -> SQL is expected, not {type(values_sql).__name__}")
-    pairs = list(values_sql.items())
+    pairs = [(column, as_sql(sql)) for column, sql in values_sql.items()]
     for column, sql in pairs:
         if not isinstance(column, str) or not isinstance(sql, str):
             raise InvalidTypeError(f"a dict of column -> SQL text is expected, not {column!r}: {sql!r}")

@@ -9,6 +9,7 @@ from . import _embed, _ingest
 from ._plan import Plan, check_count, check_positions
 from ._progress import report
 from ._results import AddResult, DeleteResult
+from ._sql import as_sql
 from ._unsupported import refuse
 from .exceptions import (
     AlreadyExistsError,
@@ -39,8 +40,9 @@ def check_version(version: Union[int, str]) -> Union[int, str]:
 def check_filter(filter: Optional[str]) -> Optional[str]:
     if filter is None:
         return None
+    filter = as_sql(filter)
     if not isinstance(filter, str):
-        raise InvalidTypeError(f"a filter must be SQL text, not {type(filter).__name__}")
+        raise InvalidTypeError(f"a filter must be SQL text or an Expr, not {type(filter).__name__}")
     if not filter.strip():
         raise InvalidInputError("the filter is empty: an expression is expected")
     return filter
@@ -66,8 +68,9 @@ def add(native, data, mode, on_bad_vectors, fill_value, progress, write_parallel
 
 
 def delete(native, where) -> DeleteResult:
+    where = as_sql(where)
     if where is None or not isinstance(where, str):
-        raise InvalidTypeError(f"a predicate must be SQL text, not {type(where).__name__}")
+        raise InvalidTypeError(f"a predicate must be SQL text or an Expr, not {type(where).__name__}")
     deleted, version = native.delete(check_filter(where))
     return DeleteResult(deleted, version)
 

@@ -35,7 +35,6 @@ MODULES: Dict[str, str] = {
     "embeddings.transformers": "ColbertEmbeddings TransformersEmbeddingFunction",
     "embeddings.voyageai": "VoyageAIEmbeddingFunction",
     "embeddings.watsonx": "WatsonxEmbeddings",
-    "expr": "Expr col func lit",
     "functions": "ApplicationInput AssignmentMapping FunctionApplication FunctionArtifact FunctionArtifactContent "
     "FunctionArtifactRequest FunctionBinding FunctionImage FunctionOutput FunctionParameter FunctionRegistrationRequest "
     "FunctionResultField FunctionSignature FunctionVersion FunctionVersionRef InputBinding OutputMapping PythonAdapterSpec "

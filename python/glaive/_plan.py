@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, List, Optional
 from ._glaive import format_field_path
 from ._lazy import np, pa
 from ._order import describe, sorted_rows
+from ._sql import as_sql
 from ._unsupported import refuse
 from .exceptions import InvalidInputError, InvalidTypeError, NotFoundError, OutOfRangeError, QueryTimeoutError
 
@@ -81,6 +82,7 @@ class Plan:
                 twice = sorted({c for c in columns if columns.count(c) > 1})
                 raise InvalidInputError(f"Duplicate column name: {', '.join(twice)}")
         else:
+            columns = {name: as_sql(expression) for name, expression in columns.items()}
             for name, expression in columns.items():
                 if not isinstance(name, str) or not isinstance(expression, str):
                     raise InvalidTypeError(f"columns must map names to SQL text, not {name!r} to {expression!r}")
@@ -90,8 +92,9 @@ class Plan:
         """Adds a condition; several ones must all hold."""
         if predicate is None:
             return
+        predicate = as_sql(predicate)
         if not isinstance(predicate, str):
-            raise InvalidTypeError(f"a filter must be SQL text, not {type(predicate).__name__}")
+            raise InvalidTypeError(f"a filter must be SQL text or an Expr, not {type(predicate).__name__}")
         if not predicate.strip():
             raise InvalidInputError("the filter is empty: an expression is expected")
         self.filter = predicate if self.filter is None else f"({self.filter}) AND ({predicate})"

@@ -206,8 +206,10 @@ Result<ValuePtr> NumericArithmetic(const std::string& op, ValuePtr left, ValuePt
   TypePtr type = NumericType(a, b);
   const bool decimals = type == nullptr || arrow::is_decimal(type->id());
   if (decimals) {
-    const TypePtr a_type = DecimalFor(a);
-    const TypePtr b_type = DecimalFor(b);
+    // uint64 with a signed integer: both take the digits of uint64.
+    const bool whole = arrow::is_integer(a->id()) && arrow::is_integer(b->id());
+    const TypePtr a_type = whole ? type : DecimalFor(a);
+    const TypePtr b_type = whole ? type : DecimalFor(b);
     if (a_type->id() == Type::DECIMAL128 && b_type->id() == Type::DECIMAL128) {
       return DecimalArithmetic(op, Coerce(std::move(left), a_type),
                                Coerce(std::move(right), b_type));
@@ -244,8 +246,16 @@ Result<ValuePtr> BitArithmetic(const std::string& op, ValuePtr left, ValuePtr ri
   if (a->id() == Type::NA && b->id() == Type::NA) return MakeNull(arrow::int64());
   if (a->id() == Type::NA) return MakeNull(b);
   if (b->id() == Type::NA) return MakeNull(a);
-  if (arrow::is_integer(a->id()) && arrow::is_integer(b->id())) type = NumericType(a, b);
-  if (type != nullptr && arrow::is_decimal(type->id())) type = arrow::int64();
+  const bool a_whole = arrow::is_integer(a->id());
+  const bool b_whole = arrow::is_integer(b->id());
+  if (a_whole && b_whole) {
+    type = NumericType(a, b);
+    if (arrow::is_decimal(type->id())) type = arrow::uint64();
+  } else if (a_whole && arrow::is_decimal(b->id())) {
+    type = a;
+  } else if (b_whole && arrow::is_decimal(a->id())) {
+    type = b;
+  }
   if (type == nullptr) {
     return InvalidInput("expression: operator ", op, " needs whole numbers, found ",
                         a->ToString(), " and ", b->ToString());
@@ -276,7 +286,9 @@ Result<ValuePtr> BitArithmetic(const std::string& op, ValuePtr left, ValuePtr ri
         });
     }
   };
-  return MakeKernel(type, {Coerce(std::move(left), type), Coerce(std::move(right), type)},
+  GLAIVE_ASSIGN_OR_RETURN(left, MakeCast(std::move(left), type));
+  GLAIVE_ASSIGN_OR_RETURN(right, MakeCast(std::move(right), type));
+  return MakeKernel(type, {std::move(left), std::move(right)},
                     [type, run](const KernelArgs& args) -> Result<ArrayPtr> {
                       switch (type->id()) {
                         case Type::INT8:
@@ -364,7 +376,9 @@ Result<ValuePtr> MakeNegate(ValuePtr operand) {
       const Numbers<Value> values(args[0]);
       return MapNumbers<Value>(args, type, [&](int64_t i) {
         const Value value = values[i];
-        return Value{-value.months, -value.days, -value.nanoseconds};
+        return Value{static_cast<int32_t>(0U - static_cast<uint32_t>(value.months)),
+                     static_cast<int32_t>(0U - static_cast<uint32_t>(value.days)),
+                     static_cast<int64_t>(0U - static_cast<uint64_t>(value.nanoseconds))};
       });
     });
   }

@@ -581,9 +581,18 @@ Status ComparePairs(const arrow::Array& left, CompareOp op, const arrow::Array& 
     const Values b(right);
     using Value = typename Values::Value;
     DispatchOp(op, [&](auto constant) {
+      // Upstream compares the bits of floating point numbers here, and tells -0 from 0.
+      const auto key = [](Value value) {
+        if constexpr (std::is_floating_point_v<Value>) {
+          return OrderKey(value);
+        } else {
+          return value;
+        }
+      };
       FillWith(out, rows, [&](int64_t row) {
-        return Compare<decltype(constant)::value>(static_cast<Value>(a(row)),
-                                                  static_cast<Value>(b(row))) == want;
+        return Compare<decltype(constant)::value>(key(static_cast<Value>(a(row))),
+                                                  key(static_cast<Value>(b(row)))) ==
+               want;
       });
     });
   });

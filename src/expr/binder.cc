@@ -1,6 +1,7 @@
 #include "expr/binder.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include <arrow/array.h>
@@ -194,7 +195,15 @@ Result<std::vector<ValuePtr>> Binder::Values(const Node& node) {
 
 Result<ValuePtr> Binder::BindValue(const Node& node, bool outer) {
   GLAIVE_ASSIGN_OR_RETURN(std::optional<Literal> literal, LiteralOf(node));
-  if (literal) return MakeConstant(*literal);
+  if (literal) {
+    GLAIVE_ASSIGN_OR_RETURN(ValuePtr constant, MakeConstant(*literal));
+    const bool nanos = calls_ > 0 && literal->kind == LiteralKind::kTimestamp &&
+                       literal->nanos <= std::numeric_limits<int64_t>::max() &&
+                       literal->nanos >= std::numeric_limits<int64_t>::min();
+    if (!nanos) return constant;
+    return ConstantOf(std::make_shared<arrow::TimestampScalar>(
+        static_cast<int64_t>(literal->nanos), arrow::timestamp(arrow::TimeUnit::NANO)));
+  }
   if (IsBoolNode(node)) {
     GLAIVE_ASSIGN_OR_RETURN(BoolPtr operand, Bool(node, outer));
     return MakeBoolValue(std::move(operand));
@@ -222,7 +231,10 @@ Result<ValuePtr> Binder::BindValue(const Node& node, bool outer) {
       return MakeNegate(std::move(operand));
     }
     case NodeKind::kCast: {
-      GLAIVE_ASSIGN_OR_RETURN(auto type, ParseCastType(node.text));
+      const bool nanos =
+          calls_ > 0 && (node.text == "timestamp" || node.text == "datetime");
+      GLAIVE_ASSIGN_OR_RETURN(auto type,
+                              ParseCastType(nanos ? "timestamp(9)" : node.text));
       GLAIVE_ASSIGN_OR_RETURN(ValuePtr operand, Value(*node.children[0], false));
       return MakeCast(std::move(operand), std::move(type), node.flag);
     }
@@ -246,7 +258,10 @@ Result<ValuePtr> Binder::BindValue(const Node& node, bool outer) {
 }
 
 Result<ValuePtr> Binder::Call(const Node& node) {
-  GLAIVE_ASSIGN_OR_RETURN(auto arguments, Values(node));
+  ++calls_;
+  auto bound = Values(node);
+  --calls_;
+  GLAIVE_ASSIGN_OR_RETURN(auto arguments, std::move(bound));
   if (node.text == "is_valid" && arguments.size() == 1) {
     return MakeBoolValue(MakeNot(MakeIsNull(std::move(arguments[0]))));
   }
@@ -432,11 +447,14 @@ Result<BoolPtr> Binder::Chain(const Node& node, bool outer) {
     GLAIVE_ASSIGN_OR_RETURN(BoolPtr operand, Bool(*child, outer));
     operands.push_back(std::move(operand));
   }
+  // First: they are quick, and rows that they decide cause no error further on.
+  std::vector<BoolPtr> lookups;
   for (auto& [key, group] : groups) {
     GLAIVE_ASSIGN_OR_RETURN(auto test,
                             MakeInPredicate(group.column->type(), group.literals));
-    operands.push_back(MakeTest(std::move(group.column), std::move(test)));
+    lookups.push_back(MakeTest(std::move(group.column), std::move(test)));
   }
+  operands.insert(operands.begin(), lookups.begin(), lookups.end());
   if (operands.size() == 1) return operands[0];
   return node.kind == NodeKind::kAnd ? MakeAnd(std::move(operands))
                                      : MakeOr(std::move(operands));

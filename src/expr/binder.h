@@ -61,6 +61,8 @@ class Binder {
   const file::Schema& schema_;
   const ExtraColumns& extra_;
   bool adapt_literals_;
+  // Calls around what is being bound. Inside of them timestamps have nanoseconds.
+  int calls_ = 0;
 };
 
 }  // namespace glaive::expr

@@ -1,12 +1,15 @@
 // Boolean expressions over masks of rows.
 #include <algorithm>
+#include <optional>
 
 #include <arrow/array.h>
 #include <arrow/compute/api.h>
 #include <arrow/record_batch.h>
+#include <arrow/scalar.h>
 #include <arrow/type.h>
 
 #include "expr/bound.h"
+#include "expr/calendar.h"
 #include "expr/cast.h"
 #include "expr/coercion.h"
 #include "expr/compare.h"
@@ -390,6 +393,68 @@ class TextPairsExpr : public BoolExpr {
   char escape_;
 };
 
+// The value as a literal, so that a column can be tested against it without an array of
+// copies; nullopt for types that have no literals.
+std::optional<Literal> LiteralOf(const arrow::Scalar& scalar) {
+  using arrow::Type;
+  Literal literal;
+  switch (scalar.type->id()) {
+    case Type::BOOL:
+      literal.kind = LiteralKind::kBool;
+      literal.flag = static_cast<const arrow::BooleanScalar&>(scalar).value;
+      return literal;
+    case Type::INT64:
+      literal.kind = LiteralKind::kNumber;
+      literal.number = Number::Parse(
+          std::to_string(static_cast<const arrow::Int64Scalar&>(scalar).value));
+      return literal;
+    case Type::INT32:
+      literal.kind = LiteralKind::kNumber;
+      literal.number = Number::Parse(
+          std::to_string(static_cast<const arrow::Int32Scalar&>(scalar).value));
+      return literal;
+    case Type::DOUBLE:
+      literal.kind = LiteralKind::kNumber;
+      literal.number.value = static_cast<const arrow::DoubleScalar&>(scalar).value;
+      return literal;
+    case Type::STRING:
+    case Type::LARGE_STRING:
+      literal.kind = LiteralKind::kString;
+      literal.bytes =
+          static_cast<const arrow::BaseBinaryScalar&>(scalar).value->ToString();
+      return literal;
+    case Type::DATE32:
+      literal.kind = LiteralKind::kDate;
+      literal.days = static_cast<const arrow::Date32Scalar&>(scalar).value;
+      return literal;
+    case Type::TIMESTAMP: {
+      const auto unit = static_cast<const arrow::TimestampType&>(*scalar.type).unit();
+      literal.kind = LiteralKind::kTimestamp;
+      literal.nanos =
+          static_cast<Int128>(static_cast<const arrow::TimestampScalar&>(scalar).value) *
+          (kSecondNanos / UnitsPerSecond(unit));
+      return literal;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+// `column op constant` in the type of the column; nullptr when it takes another type.
+Result<BoolPtr> CompareWithConstant(CompareOp op, const ValuePtr& column,
+                                    const ValuePtr& constant, const TypePtr& type) {
+  if (column->constant() != nullptr || !ValueType(column->type())->Equals(*type)) {
+    return BoolPtr();
+  }
+  if (!(*constant->constant())->is_valid) return MakeTruth(Truth::kNull);
+  auto cast = CastTo(*constant->constant(), type);
+  if (!cast.ok() || !cast->is_scalar()) return BoolPtr();
+  const auto literal = LiteralOf(*cast->scalar());
+  if (!literal) return BoolPtr();
+  GLAIVE_ASSIGN_OR_RETURN(auto test, MakeComparePredicate(column->type(), op, *literal));
+  return MakeTest(column, std::move(test));
+}
+
 }  // namespace
 
 BoolPtr MakeTruth(Truth value) { return std::make_shared<TruthExpr>(value); }
@@ -432,6 +497,14 @@ Result<BoolPtr> MakeComparison(CompareOp op, ValuePtr left, ValuePtr right) {
     return MakeTest(std::move(right), std::move(test));
   }
   GLAIVE_ASSIGN_OR_RETURN(auto type, ComparisonType(left->type(), right->type()));
+  for (const bool flip : {false, true}) {
+    const ValuePtr& column = flip ? right : left;
+    const ValuePtr& constant = flip ? left : right;
+    if (constant->constant() == nullptr) continue;
+    GLAIVE_ASSIGN_OR_RETURN(
+        BoolPtr test, CompareWithConstant(flip ? Flip(op) : op, column, constant, type));
+    if (test != nullptr) return test;
+  }
   if ((IsList(*type) || type->id() == arrow::Type::STRUCT) &&
       (op == CompareOp::kEq || op == CompareOp::kNe)) {
     BoolPtr equal = std::make_shared<NestedEqualExpr>(std::move(left), std::move(right),

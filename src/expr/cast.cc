@@ -303,7 +303,8 @@ Result<ArrayPtr> CastList(const ArrayPtr& array, const TypePtr& type,
     return InvalidInput("expression: a list of type ", array->type()->ToString(),
                         " cannot be cast to ", type->ToString());
   }
-  return Plain(cast, type);
+  GLAIVE_ASSIGN_OR_RETURN(arrow::Datum other_kind, PlainCast(cast, type, true));
+  return other_kind.make_array();
 }
 
 Result<ArrayPtr> CastStruct(const ArrayPtr& array, const TypePtr& type,

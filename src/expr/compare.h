@@ -2,7 +2,9 @@
 // arrays.
 #pragma once
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 
@@ -14,12 +16,23 @@
 
 namespace glaive::expr {
 
-// Total order as upstream's engine has it: NaN equals itself and is above every number,
-// -0 equals 0.
+// Whole numbers in the order of the floating point numbers that have these bits: -NaN is
+// below all, then come -inf, ..., -0, 0, ..., inf, and NaN is above all.
+inline int64_t OrderKey(double value) {
+  const auto bits = std::bit_cast<int64_t>(value);
+  return bits ^ static_cast<int64_t>(static_cast<uint64_t>(bits >> 63) >> 1);
+}
+inline int32_t OrderKey(float value) {
+  const auto bits = std::bit_cast<int32_t>(value);
+  return bits ^ static_cast<int32_t>(static_cast<uint32_t>(bits >> 31) >> 1);
+}
+
+// The order of upstream's engine. Against constants -0 equals 0, which the addition of
+// zero sees to; column against column it is below (see ComparePairs).
 template <typename T>
 inline bool TotalLess(const T& a, const T& b) {
   if constexpr (std::is_floating_point_v<T>) {
-    return (a < b) | ((a == a) & (b != b));
+    return OrderKey(a + T{0}) < OrderKey(b + T{0});
   } else {
     return a < b;
   }
@@ -27,7 +40,7 @@ inline bool TotalLess(const T& a, const T& b) {
 template <typename T>
 inline bool TotalEqual(const T& a, const T& b) {
   if constexpr (std::is_floating_point_v<T>) {
-    return (a == b) | ((a != a) & (b != b));
+    return OrderKey(a + T{0}) == OrderKey(b + T{0});
   } else {
     return a == b;
   }

@@ -6,6 +6,7 @@
 #include <arrow/extension_type.h>
 #include <arrow/scalar.h>
 #include <arrow/type.h>
+#include <arrow/util/utf8.h>
 
 #include "encoding/jsonb.h"
 #include "expr/coercion.h"
@@ -220,6 +221,7 @@ Result<ValuePtr> GetBool(CallSite call) {
 }
 
 Result<ValuePtr> GetString(CallSite call) {
+  arrow::util::InitializeUTF8();
   GLAIVE_ASSIGN_OR_RETURN(auto operands, Operands(call, false));
   return MakeKernel(arrow::utf8(), std::move(operands), [](const KernelArgs& args) {
     const Texts documents(args[0]);
@@ -230,6 +232,9 @@ Result<ValuePtr> GetString(CallSite call) {
       if (!item.exists() || item.kind() == JsonItem::Kind::kNull) return false;
       switch (item.kind()) {
         case JsonItem::Kind::kString:
+          if (!arrow::util::ValidateUTF8(item.text())) {
+            return Corruption("expression: a string in a JSON value is no UTF-8");
+          }
           out->append(item.text());
           return true;
         case JsonItem::Kind::kNumber:

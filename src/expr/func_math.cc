@@ -39,6 +39,13 @@ Result<ValuePtr> FloatCall(CallSite call) {
   });
 }
 
+// The logarithm of a negative number is the NaN above all numbers, as upstream has it;
+// what the library gives is the one below them.
+template <typename T, typename Log>
+T LogOf(T x, const Log& log) {
+  return x < 0 ? std::numeric_limits<T>::quiet_NaN() : log(x);
+}
+
 // clang-format off
 #define GLAIVE_FLOAT_FUNCTION(Name, expression) \
   struct Name {                                 \
@@ -59,9 +66,9 @@ GLAIVE_FLOAT_FUNCTION(Cot, T{1} / std::tan(x))
 GLAIVE_FLOAT_FUNCTION(Degrees, x * (T{180} / std::numbers::pi_v<T>))
 GLAIVE_FLOAT_FUNCTION(Exp, std::exp(x))
 GLAIVE_FLOAT_FUNCTION(FloorOfFloat, std::floor(x))
-GLAIVE_FLOAT_FUNCTION(Ln, std::log(x))
-GLAIVE_FLOAT_FUNCTION(Log2, std::log2(x))
-GLAIVE_FLOAT_FUNCTION(Log10, std::log10(x))
+GLAIVE_FLOAT_FUNCTION(Ln, LogOf(x, [](T v) { return std::log(v); }))
+GLAIVE_FLOAT_FUNCTION(Log2, LogOf(x, [](T v) { return std::log2(v); }))
+GLAIVE_FLOAT_FUNCTION(Log10, LogOf(x, [](T v) { return std::log10(v); }))
 GLAIVE_FLOAT_FUNCTION(Radians, x * (std::numbers::pi_v<T> / T{180}))
 GLAIVE_FLOAT_FUNCTION(Signum, x == T{0} || std::isnan(x) ? x : std::copysign(T{1}, x))
 GLAIVE_FLOAT_FUNCTION(Sin, std::sin(x))
@@ -103,17 +110,42 @@ Result<ValuePtr> Atan2(CallSite call) {
                    [](auto y, auto x) { return std::atan2(y, x); });
 }
 
+template <bool kNan>
+Result<ValuePtr> FloatTest(CallSite call) {
+  const TypePtr type = FloatFor(call.arguments[0]);
+  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, NumberArgument(call, 0, type));
+  return MakeKernel(arrow::boolean(), {std::move(value)}, [type](const KernelArgs& args) {
+    const auto test = [](auto x) { return kNan ? std::isnan(x) : x == 0; };
+    if (type->id() == Type::FLOAT) {
+      const Numbers<float> x(args[0]);
+      return TryMapBools(args, [&](int64_t i, bool* out) -> Result<bool> {
+        *out = test(x[i]);
+        return true;
+      });
+    }
+    const Numbers<double> x(args[0]);
+    return TryMapBools(args, [&](int64_t i, bool* out) -> Result<bool> {
+      *out = test(x[i]);
+      return true;
+    });
+  });
+}
+
 Result<ValuePtr> NanVl(CallSite call) {
   const TypePtr type = PairType(call);
-  return FloatPair(std::move(call), type,
-                   [](auto x, auto y) { return std::isnan(x) ? y : x; });
+  GLAIVE_ASSIGN_OR_RETURN(const ValuePtr value, NumberArgument(call, 0, type));
+  GLAIVE_ASSIGN_OR_RETURN(const ValuePtr other, NumberArgument(call, 1, type));
+  CallSite test{"isnan", {value}};
+  GLAIVE_ASSIGN_OR_RETURN(ValuePtr is_nan, FloatTest<true>(std::move(test)));
+  return MakeCase({MakeFromValue(std::move(is_nan))}, {other}, value);
 }
 
 Result<ValuePtr> Log(CallSite call) {
   if (call.arguments.size() == 1) return FloatCall<Log10>(std::move(call));
   const TypePtr type = FloatFor(call.arguments[1]);
   return FloatPair(std::move(call), type, [](auto base, auto x) {
-    return static_cast<decltype(x)>(std::log(x) / std::log(base));
+    const auto log = [](auto v) { return LogOf(v, [](auto y) { return std::log(y); }); };
+    return static_cast<decltype(x)>(log(x) / log(base));
   });
 }
 
@@ -147,7 +179,10 @@ Result<ValuePtr> Round(CallSite call) {
     const Numbers<T> x(args[0]);
     const Numbers<int64_t> places(args[1]);
     return MapNumbers<T>(args, type, [&](int64_t i) {
-      if (places[i] == 0) return trunc ? std::trunc(x[i]) : std::round(x[i]);
+      if (places[i] == 0) {
+        if (!trunc) return std::round(x[i]);
+        return x[i] == 0 ? T{0} : std::trunc(x[i]);  // -0 loses its sign
+      }
       const T factor = std::pow(T{10}, static_cast<T>(places[i]));
       return (trunc ? std::trunc(x[i] * factor) : std::round(x[i] * factor)) / factor;
     });
@@ -227,27 +262,6 @@ Result<ValuePtr> Factorial(CallSite call) {
           for (int64_t k = 2; k <= x[i]; ++k) *out *= k;
           return true;
         });
-  });
-}
-
-template <bool kNan>
-Result<ValuePtr> FloatTest(CallSite call) {
-  const TypePtr type = FloatFor(call.arguments[0]);
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, NumberArgument(call, 0, type));
-  return MakeKernel(arrow::boolean(), {std::move(value)}, [type](const KernelArgs& args) {
-    const auto test = [](auto x) { return kNan ? std::isnan(x) : x == 0; };
-    if (type->id() == Type::FLOAT) {
-      const Numbers<float> x(args[0]);
-      return TryMapBools(args, [&](int64_t i, bool* out) -> Result<bool> {
-        *out = test(x[i]);
-        return true;
-      });
-    }
-    const Numbers<double> x(args[0]);
-    return TryMapBools(args, [&](int64_t i, bool* out) -> Result<bool> {
-      *out = test(x[i]);
-      return true;
-    });
   });
 }
 

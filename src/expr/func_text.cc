@@ -96,6 +96,42 @@ Result<ValuePtr> StrPos(CallSite call) {
   });
 }
 
+// The place of the text in a list with commas, from 1; 0 when it is not there.
+Result<ValuePtr> FindInSet(CallSite call) {
+  return Counting(call, [](std::string_view text, std::string_view set) {
+    int64_t place = 1;
+    for (; !set.empty(); ++place) {
+      const size_t comma = set.find(',');
+      if (set.substr(0, comma) == text) return place;
+      if (comma == std::string_view::npos) break;
+      set.remove_prefix(comma + 1);
+    }
+    return int64_t{0};
+  });
+}
+
+// The number of characters to insert, drop or change.
+int64_t EditDistance(std::string_view a, std::string_view b) {
+  std::u32string text;
+  for (size_t at = 0; at < b.size(); at += CharBytes(b, at))
+    text.push_back(DecodeChar(b, at));
+  std::vector<int64_t> row(text.size() + 1);
+  for (size_t j = 0; j < row.size(); ++j) row[j] = static_cast<int64_t>(j);
+  int64_t i = 0;
+  for (size_t at = 0; at < a.size(); at += CharBytes(a, at)) {
+    const char32_t character = DecodeChar(a, at);
+    int64_t diagonal = row[0];
+    row[0] = ++i;
+    for (size_t j = 1; j < row.size(); ++j) {
+      const int64_t change = diagonal + (text[j - 1] == character ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+Result<ValuePtr> Levenshtein(CallSite call) { return Counting(call, EditDistance); }
+
 Result<ValuePtr> Case(CallSite call) {
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr text, TextArgument(call, 0));
   return MakeFunction(call.name == "lower" ? "utf8_lower" : "utf8_upper",
@@ -282,7 +318,8 @@ Result<ValuePtr> Side(CallSite call) {
       });
 }
 
-constexpr int64_t kMostPadded = int64_t{1} << 30;
+// The longest text that one value may be padded or repeated to, in bytes.
+constexpr int64_t kMostPadded = int64_t{1} << 24;
 
 Result<ValuePtr> Pad(CallSite call) {
   const bool left = call.name == "lpad";
@@ -616,10 +653,12 @@ const std::vector<FunctionEntry>& TextFunctions() {
       {"chr", 1, 1, Chr},
       {"concat", 1, SIZE_MAX, Concat},
       {"concat_ws", 2, SIZE_MAX, ConcatWs},
+      {"find_in_set", 2, 2, FindInSet},
       {"initcap", 1, 1, InitCap},
       {"instr", 2, 2, StrPos},
       {"left", 2, 2, Side},
       {"length", 1, 1, Length},
+      {"levenshtein", 2, 2, Levenshtein},
       {"lower", 1, 1, Case},
       {"lpad", 2, 3, Pad},
       {"ltrim", 1, 2, TrimCall},

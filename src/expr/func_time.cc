@@ -164,6 +164,13 @@ int64_t PartValue(Part part, const Moment& at) {
   return 0;
 }
 
+// Wraps around where an instant at the end of its range is cut to a start before it.
+int64_t AtDay(int64_t day, int64_t per_day, int64_t rest) {
+  return static_cast<int64_t>(static_cast<uint64_t>(day) *
+                                  static_cast<uint64_t>(per_day) +
+                              static_cast<uint64_t>(rest));
+}
+
 int64_t PerSecondOf(const arrow::DataType& type) {
   if (type.id() == Type::TIMESTAMP) {
     return UnitsPerSecond(static_cast<const arrow::TimestampType&>(type).unit());
@@ -325,10 +332,11 @@ Result<ValuePtr> DateTrunc(CallSite call) {
             WithMoments(args, [&](const KernelArgs& local, const auto& read) {
               return MapNumbers<int64_t>(local, local[0].array->type(), [&](int64_t i) {
                 const Moment at = read(i);
-                if (step == 0) return StartDay(part, at.days) * per_second * kDaySeconds;
+                if (step == 0)
+                  return AtDay(StartDay(part, at.days), per_second * kDaySeconds, 0);
                 const int64_t nanos = at.nanos - at.nanos % step;
-                return at.days * per_second * kDaySeconds +
-                       nanos / (kSecondNanos / per_second);
+                return AtDay(at.days, per_second * kDaySeconds,
+                             nanos / (kSecondNanos / per_second));
               });
             }));
         return FromLocal(cut, type);
@@ -392,10 +400,10 @@ Result<ValuePtr> DateBin(CallSite call) {
       const Civil from = CivilFromDays(origin_day);
       const int64_t distance = (at.year - from.year) * 12 + at.month - from.month;
       int64_t count = FloorDivide(distance, months) * months;
-      int64_t start = AddMonths(origin_day, count) * per_day + origin_rest;
+      int64_t start = AtDay(AddMonths(origin_day, count), per_day, origin_rest);
       if (start > instant) {
         count -= months;
-        start = AddMonths(origin_day, count) * per_day + origin_rest;
+        start = AtDay(AddMonths(origin_day, count), per_day, origin_rest);
       }
       return start;
     });
@@ -504,8 +512,9 @@ Result<ValuePtr> MakeDate(CallSite call) {
     return TryMapNumbers<int32_t>(
         args, arrow::date32(), [&](int64_t i, int32_t* out) -> Result<bool> {
           constexpr int kMostYears = 250000;
-          if (std::abs(years[i]) > kMostYears || months[i] < 1 || months[i] > 12 ||
-              days[i] < 1 || days[i] > DaysInMonth(years[i], months[i])) {
+          if (years[i] > kMostYears || years[i] < -kMostYears || months[i] < 1 ||
+              months[i] > 12 || days[i] < 1 ||
+              days[i] > DaysInMonth(years[i], months[i])) {
             return InvalidInput("expression: there is no date ", years[i], "-", months[i],
                                 "-", days[i]);
           }

@@ -63,6 +63,10 @@ class ListPicker {
   Words valid_;
 };
 
+struct FunctionEntry;
+// The functions of func_list_sets.cc.
+const std::vector<FunctionEntry>& ListSetFunctions();
+
 // elements[picks[i]], null where a pick is -1.
 Result<ArrayPtr> TakeElements(const ArrayPtr& elements,
                               const std::vector<int64_t>& picks);

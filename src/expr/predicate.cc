@@ -5,6 +5,7 @@
 
 #include <arrow/array.h>
 #include <arrow/array/concatenate.h>
+#include <arrow/array/util.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
@@ -145,6 +146,7 @@ std::shared_ptr<arrow::DataType> ScalarExpr::type() const { return impl_->root->
 Result<std::shared_ptr<arrow::Array>> ScalarExpr::Evaluate(
     const arrow::RecordBatch& batch) const {
   const int64_t rows = batch.num_rows();
+  if (rows == 0) return arrow::MakeEmptyArray(type());
   if (rows < 2 * kChunkRows || impl_->plain || impl_->root->constant() != nullptr) {
     return impl_->root->EvalArray({batch, rows});
   }

@@ -46,8 +46,11 @@ Result<ArrayPtr> MoveInstants(const KernelArgs& args, const TypePtr& type, int s
     const Numbers<int32_t> days(args[0]);
     return TryMapNumbers<int32_t>(
         args, type, [&](int64_t i, int32_t* out) -> Result<bool> {
-          const auto moved = AddInterval(static_cast<int64_t>(days[i]) * kDaySeconds, 1,
-                                         Plain(intervals[i]), sign);
+          // Only whole days of the interval's time move a date.
+          MonthDayNano interval = Plain(intervals[i]);
+          interval.nanos -= interval.nanos % kDayNanos64;
+          const auto moved =
+              AddInterval(static_cast<int64_t>(days[i]) * kDaySeconds, 1, interval, sign);
           if (!moved) return OutOfRange();
           const int64_t day = FloorDivide(*moved, kDaySeconds);
           *out = static_cast<int32_t>(day);
@@ -96,9 +99,14 @@ bool SubtractWhole(int64_t a, int64_t b, int64_t* out) {
 }
 
 bool CombineIntervals(const Interval& a, const Interval& b, int sign, Interval* out) {
-  return !__builtin_add_overflow(a.months, sign * b.months, &out->months) &&
-         !__builtin_add_overflow(a.days, sign * b.days, &out->days) &&
-         !__builtin_add_overflow(a.nanoseconds, sign * b.nanoseconds, &out->nanoseconds);
+  if (sign > 0) {
+    return !__builtin_add_overflow(a.months, b.months, &out->months) &&
+           !__builtin_add_overflow(a.days, b.days, &out->days) &&
+           !__builtin_add_overflow(a.nanoseconds, b.nanoseconds, &out->nanoseconds);
+  }
+  return !__builtin_sub_overflow(a.months, b.months, &out->months) &&
+         !__builtin_sub_overflow(a.days, b.days, &out->days) &&
+         !__builtin_sub_overflow(a.nanoseconds, b.nanoseconds, &out->nanoseconds);
 }
 
 // Times of a day as intervals, so that more than a day has a place.
@@ -218,20 +226,24 @@ Result<ValuePtr> TemporalArithmetic(const std::string& op, ValuePtr left,
     ValuePtr factor = IsInterval(*a) ? right : left;
     if (!arrow::is_integer(factor->type()->id())) return refuse();
     factor = Coerce(std::move(factor), arrow::int64());
-    return MakeKernel(arrow::month_day_nano_interval(),
-                      {std::move(interval), std::move(factor)},
-                      [](const KernelArgs& args) {
-                        const Numbers<Interval> intervals(args[0]);
-                        const Numbers<int64_t> factors(args[1]);
-                        return MapNumbers<Interval>(
-                            args, arrow::month_day_nano_interval(), [&](int64_t i) {
-                              const Interval value = intervals[i];
-                              const int64_t k = factors[i];
-                              return Interval{static_cast<int32_t>(value.months * k),
-                                              static_cast<int32_t>(value.days * k),
-                                              value.nanoseconds * k};
-                            });
-                      });
+    return MakeKernel(
+        arrow::month_day_nano_interval(), {std::move(interval), std::move(factor)},
+        [](const KernelArgs& args) {
+          const Numbers<Interval> intervals(args[0]);
+          const Numbers<int64_t> factors(args[1]);
+          return TryMapNumbers<Interval>(
+              args, arrow::month_day_nano_interval(),
+              [&](int64_t i, Interval* out) -> Result<bool> {
+                const Interval value = intervals[i];
+                const int64_t k = factors[i];
+                if (__builtin_mul_overflow(value.months, k, &out->months) ||
+                    __builtin_mul_overflow(value.days, k, &out->days) ||
+                    __builtin_mul_overflow(value.nanoseconds, k, &out->nanoseconds)) {
+                  return OutOfRange();
+                }
+                return true;
+              });
+        });
   }
   if (op != "+" && op != "-") return refuse();
   if (a->id() == Type::NA) return MakeNull(b);

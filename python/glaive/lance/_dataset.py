@@ -15,10 +15,12 @@ import pyarrow.dataset
 
 from .. import _glaive
 from .._changes import check_expressions, check_retries, check_where, seconds
+from .._sql import as_sql
 from ._data import to_local_time, to_microseconds, to_queries, to_stream
 from ._merge import MergeInsertBuilder
 from ._refuse import not_built, refusal, refuse_arguments
 from ._schema import SchemaChanges
+from ._substrait import to_sql as substrait_to_sql
 from .fragment import LanceFragment
 from .optimize import CleanupMethods
 
@@ -115,11 +117,13 @@ class ScannerBuilder:
         return self
 
     def filter(self, filter) -> ScannerBuilder:
-        """SQL text, or a pyarrow expression (which is evaluated outside the engine)."""
-        if filter is None or isinstance(filter, str):
+        """SQL text, an `Expr`, or a pyarrow expression (those that SQL cannot say are evaluated by pyarrow, after the scan)."""
+        filter = as_sql(filter)
+        if isinstance(filter, pa.compute.Expression):
+            text = substrait_to_sql(filter, self.ds.schema)
+            self._filter, self._expression = text, filter if text is None else None
+        elif filter is None or isinstance(filter, str):
             self._filter, self._expression = filter, None
-        elif isinstance(filter, pa.compute.Expression):
-            self._filter, self._expression = None, filter
         else:
             raise refusal(f"a filter of type {type(filter).__name__}")
         return self
@@ -940,6 +944,8 @@ class LanceDataset(CleanupMethods, SchemaChanges, pa.dataset.Dataset):
 
     def _predicate(self, predicate) -> str:
         """SQL text; the rows that a pyarrow expression finds are named by their ids."""
+        if isinstance(predicate, pa.compute.Expression):
+            predicate = substrait_to_sql(predicate, self.schema) or predicate
         if not isinstance(predicate, pa.compute.Expression):
             return check_where(predicate)
         hits = self.scanner(filter=predicate, columns=["_rowid"]).to_table()["_rowid"].to_pylist()

@@ -1,0 +1,132 @@
+"""Random expressions give the same values, and filters the same rows, as the real packages and as DuckDB.
+
+An expression that the real engine refuses is not compared. The reverse counts as a difference, unless our error says
+that something is not supported, which must be rare.
+"""
+
+import math
+import random
+
+import pytest
+from expressions import KINDS, Generator, table
+from testing import SEED, SOAK
+
+CREATE = "lance.write_dataset(data, uri); return None"
+VALUES = """
+dataset = lance.dataset(uri)
+answers = []
+for text in expressions:
+    try:
+        answers.append(dataset.to_table(columns={"x": text, "i": "i"})["x"].combine_chunks())
+    except BaseException as error:
+        answers.append((type(error).__name__, str(error)[:300]))
+return answers
+"""
+ROWS = """
+dataset = lance.dataset(uri)
+answers = []
+for text in expressions:
+    try:
+        answers.append(dataset.to_table(columns=["i"], filter=text, with_row_id=True)["_rowid"].to_pylist())
+    except BaseException as error:
+        answers.append((type(error).__name__, str(error)[:300]))
+return answers
+"""
+
+
+def plain(type_):
+    return str(type_).replace("string_view", "string").replace("large_string", "string")
+
+
+def close(a, b, single):
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(close(x, y, single) for x, y in zip(a, b))
+    if isinstance(a, float) and isinstance(b, float):
+        if math.isnan(a) or math.isnan(b):
+            return math.isnan(a) and math.isnan(b)
+        return math.isclose(a, b, rel_tol=1e-5 if single else 1e-12)
+    return type(a) is type(b) and a == b
+
+
+def difference(mine, real):
+    """Nothing, or what differs first."""
+    if isinstance(mine, tuple):
+        return f"{mine[0]}: {mine[1]}"
+    if plain(mine.type) != plain(real.type):
+        return f"type {mine.type} instead of {real.type}"
+    single = "float" in str(mine.type)
+    for row, (a, b) in enumerate(zip(mine.to_pylist(), real.to_pylist())):
+        if not close(a, b, single):
+            return f"row {row}: {a!r} instead of {b!r}"
+    return None
+
+
+def batches(name, share):
+    """(seed, number of expressions), a table each."""
+    count = (10_000 if SOAK else 100) * share
+    per_table = 250
+    return [(f"{SEED}-{name}-{k}", min(per_table, count - k)) for k in range(0, count, per_table)]
+
+
+def report(differences, refused, total):
+    assert not differences, f"{len(differences)} of {total} differ; the first:\n" + "\n".join(differences[:10])
+    # A generator whose expressions the real engine mostly refuses would prove nothing.
+    assert refused <= total * 0.35, f"the real engine refused {refused} of {total}"
+
+
+def test_values_and_rows_are_those_of_upstream(ours, theirs, tmp_path):
+    differences, refused, total, unsupported = [], 0, 0, 0
+    for seed, count in batches("upstream", 2):
+        rng = random.Random(seed)
+        uri = str(tmp_path / f"{seed}.lance")
+        theirs.run(CREATE, data=table(rng), uri=uri)
+        generator = Generator(rng)
+        # The call around an expression makes upstream read it with the whole of its grammar.
+        values = [f"coalesce({generator.value(rng.choice(KINDS), rng.randint(1, 4))})" for _ in range(count // 2)]
+        filters = [f"coalesce({generator.value('bool', rng.randint(1, 4))})" for _ in range(count // 4)]
+        filters += [generator.outermost() for _ in range(count - count // 2 - count // 4)]
+        for program, expressions in ((VALUES, values), (ROWS, filters)):
+            real = theirs.run(program, uri=uri, expressions=expressions)
+            mine = ours.run(program, uri=uri, expressions=expressions)
+            for text, a, b in zip(expressions, mine, real):
+                total += 1
+                if isinstance(b, tuple):
+                    refused += 1
+                    continue
+                if isinstance(a, tuple) and "supported" in a[1]:
+                    unsupported += 1
+                    continue
+                if program is VALUES:
+                    what = difference(a, b)
+                else:
+                    what = None if a == b else f"rows {str(a)[:200]} instead of {str(b)[:200]}"
+                if what:
+                    differences.append(f"[{seed}] {text}\n    {what}")
+    assert unsupported <= total * 0.01, f"{unsupported} of {total} are not supported"
+    report(differences, refused, total)
+
+
+def test_rows_are_those_of_duckdb(ours, tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    differences, refused, total = [], 0, 0
+    for seed, count in batches("duckdb", 1):
+        rng = random.Random(seed)
+        data = table(rng)
+        uri = str(tmp_path / f"{seed}.lance")
+        ours.run(CREATE, data=data, uri=uri)
+        generator = Generator(rng, shared=True)
+        expressions = [generator.value("bool", rng.randint(1, 4)) for _ in range(count)]
+        mine = ours.run(ROWS, uri=uri, expressions=expressions)
+        connection = duckdb.connect()
+        connection.register("source", data)
+        connection.execute("CREATE TABLE data AS SELECT *, row_number() OVER () - 1 AS place FROM source")
+        for text, a in zip(expressions, mine):
+            total += 1
+            try:
+                rows = connection.execute(f"SELECT place FROM data WHERE {text} ORDER BY place").fetchall()
+            except duckdb.Error:
+                refused += 1
+                continue
+            if a != [row[0] for row in rows]:
+                differences.append(f"[{seed}] {text}\n    rows {str(a)[:200]} instead of {str([r[0] for r in rows])[:200]}")
+    report(differences, refused, total)
