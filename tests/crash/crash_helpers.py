@@ -10,14 +10,20 @@ PREAMBLE = """
 import importlib, json, os, random, sys, time
 import pyarrow as pa
 lance = importlib.import_module(os.environ["GLAIVE_CHILD_LANCE"])
+if os.environ["GLAIVE_CHILD_LANCEDB"]:
+    lancedb = importlib.import_module(os.environ["GLAIVE_CHILD_LANCEDB"])
 """
 
 
-def start(code, *args):
-    """Runs `code` with `lance` in scope and `sys.argv[1:]` = args; stdout is a pipe of lines."""
-    upstream = os.environ.get("GLAIVE_TEST_OURS") == "upstream"
+def start(code, *args, upstream=False, lancedb=False):
+    """Runs `code` with `lance` (and `lancedb`) in scope and `sys.argv[1:]` = args; stdout is a pipe of lines.
+
+    With `upstream` the real packages run it.
+    """
+    upstream = upstream or os.environ.get("GLAIVE_TEST_OURS") == "upstream"
     env = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", RUST_LOG="off")
     env["GLAIVE_CHILD_LANCE"] = "lance" if upstream else "glaive.lance"
+    env["GLAIVE_CHILD_LANCEDB"] = ("lancedb" if upstream else "glaive") if lancedb else ""
     if upstream:
         python = str(ROOT / ".venv-upstream" / "bin" / "python")
         env.pop("PYTHONPATH", None)
