@@ -155,7 +155,7 @@ class Bench:
     # --- the workloads
 
     def run(self):
-        for name in ("imports", "load", "search", "scan", "take", "appends", "columns", "compaction", "upkeep"):
+        for name in ("imports", "load", "search", "scan", "take", "appends", "columns", "changes", "compaction", "upkeep"):
             if not self.options.only or any(o in name for o in self.options.only):
                 if name in ("search", "scan", "take") and not os.path.exists(self.data):
                     self.theirs.call("make", uri=self.data, rows=self.options.rows)
@@ -231,6 +231,20 @@ class Bench:
     def columns(self):
         pair = self.pair("add_computed", uri=f"{self.folder}/narrow", rows=1_000_000)
         self.add("add a computed column, 1 M narrow rows", pair, "≥ 3 ×", lambda o, t: t / o >= 3)
+
+    def changes(self):
+        rows = 1_000_000
+        for kind, number, name, times in (
+            ("upsert", 1, "upsert 1 row", 10),
+            ("upsert", 10_000, "upsert 10 k rows", 3),
+            ("update", 0, "update 0.1 % by predicate", 4),
+            ("delete", 0, "delete 0.1 % by predicate", 4),
+        ):
+            pair = self.pair("change_rows", uri=f"{self.folder}/changed", rows=rows, kind=kind, number=number)
+            self.add(f"{name}, 1 M narrow rows", pair, f"≥ {times} ×", lambda o, t, times=times: t / o >= times)
+        seconds, _ = self.ours.call("delete_ids", uri=f"{self.folder}/deletes", rows=rows, count=self.options.versions)
+        pair = statistics.median(seconds[-50:]), statistics.median(seconds[:50])
+        self.add(f"{self.options.versions:,} deletes of one id: the last 50 (theirs: the first 50)", pair, "≤ 1.5 ×", lambda o, t: o / t <= 1.5)
 
     def appends(self):
         total, block, rounds = self.options.versions, 50, 30
@@ -320,7 +334,7 @@ class Bench:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", action="append", help="imports, load, search, scan, take, appends, compaction or upkeep; may be repeated")
+    parser.add_argument("--only", action="append", help="imports, load, search, scan, take, appends, columns, changes, compaction or upkeep; may be repeated")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--versions", type=int, default=2000)

@@ -60,7 +60,7 @@ def memory(field):
 class Context:
     def __init__(self, lance, lancedb):
         self.lance, self.lancedb = lance, lancedb
-        self.tables, self.datasets = {}, {}
+        self.tables, self.datasets, self.turns = {}, {}, {}
 
     def import_time(self):
         return self.import_seconds
@@ -197,6 +197,41 @@ class Context:
         found = dataset.to_table(columns=["c"], limit=5)["c"].to_pylist()
         dataset.drop_columns(["c"])
         return seconds, found
+
+    def narrow_table(self, uri, rows):
+        """A narrow table of this side's own, made at the first call."""
+        path = f"{uri}-{self.lance.__name__}.lance"
+        folder, name = os.path.split(path.removesuffix(".lance"))
+        database = self.lancedb.connect(folder)
+        if not os.path.exists(path):
+            rng = np.random.default_rng(4)
+            ids = np.arange(rows)
+            columns = {"id": ids, "a": (ids * 7919) % 1000, "b": rng.standard_normal(rows), "text": [f"t{i % 100}" for i in ids]}
+            database.create_table(name, pa.table(columns))
+        return database.open_table(name)
+
+    def change_rows(self, uri, rows, kind, number):
+        """An upsert of `number` rows, half of them new ones; or an update or delete of one row in a thousand."""
+        table = self.narrow_table(uri, rows)
+        turn = self.turns[kind, number] = self.turns.get((kind, number), -1) + 1
+        if kind == "upsert":
+            old = (np.arange((number + 1) // 2) * 97 + turn) % rows
+            new = 10 * rows + turn * number + np.arange(number // 2)
+            ids = np.concatenate([old, new])
+            source = pa.table({"id": ids, "a": ids % 1000, "b": ids * 0.5, "text": ["new"] * number})
+            merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+            seconds, done = clocked(lambda: merge.execute(source))
+            return seconds, [done.num_updated_rows, done.num_inserted_rows]
+        if kind == "update":
+            seconds, done = clocked(lambda: table.update(where=f"a = {turn}", values={"b": 1.5}))
+            return seconds, done.rows_updated
+        seconds, _ = clocked(lambda: table.delete(f"a = {999 - turn}"))
+        return seconds, table.count_rows()
+
+    def delete_ids(self, uri, rows, count):
+        """Rows deleted one at a time; the time of each."""
+        table = self.narrow_table(uri, rows)
+        return [clocked(lambda: table.delete(f"id = {(i * 7919) % rows}"))[0] for i in range(count)], table.count_rows()  # noqa: B023
 
     def make_fragments(self, uri, fragments, rows):
         """A dataset of many small fragments, written in one go."""
