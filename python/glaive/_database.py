@@ -92,13 +92,14 @@ def list_tables(native, page_token, limit) -> ListTablesResponse:
     return ListTablesResponse(tables=names, page_token=names[-1] if more and names else None)
 
 
-def open_table(native, name, version=None):
+def open_table(native, name, version=None, branch=None):
     version = None if version is None else check_count("version", version, 2**64 - 1)
-    if version is None:
-        return native.open_table(check_name(name))
     table = native.open_table(check_name(name))
-    _handle.checkout(table, version)
-    return table
+    if version is None and branch is None:
+        return table
+    from ._branches import open_on
+
+    return open_on(table, branch, version)
 
 
 def create_table(native, name, data, schema, mode, exist_ok, on_bad_vectors, fill_value, options, embedding_functions=None):

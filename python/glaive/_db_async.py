@@ -6,7 +6,7 @@ import warnings
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional
 
-from . import _database, _later, _pool
+from . import _branches, _database, _later, _pool
 from ._database import ListTablesResponse
 from ._glaive import Connection as _NativeConnection
 from ._plan import check_count
@@ -143,9 +143,30 @@ class AsyncConnection:
         _database.refuse_namespace(namespace_path, "open_table")
         if location is not None or namespace_client is not None or managed_versioning:
             raise refuse("open_table with a location or namespace client")
-        if branch not in (None, "main"):
-            raise refuse("open_table with a branch")
-        return AsyncTable(await _pool.run(_database.open_table, self._open_inner(), name, version), _interval=self._interval)
+        return AsyncTable(await _pool.run(_database.open_table, self._open_inner(), name, version, branch), _interval=self._interval)
+
+    async def clone_table(
+        self,
+        target_table_name: str,
+        source_uri: str,
+        *,
+        target_namespace_path: Optional[List[str]] = None,
+        source_version: Optional[int] = None,
+        source_tag: Optional[str] = None,
+        is_shallow: bool = True,
+    ) -> AsyncTable:
+        """See `LanceDBConnection.clone_table`."""
+        native = await _pool.run(
+            _branches.clone_table,
+            self._open_inner(),
+            target_table_name,
+            source_uri,
+            target_namespace_path,
+            source_version,
+            source_tag,
+            is_shallow,
+        )
+        return AsyncTable(native, _interval=self._interval)
 
     async def drop_table(
         self, name: str, *, namespace_path: Optional[List[str]] = None, ignore_missing: bool = False

@@ -323,6 +323,8 @@ class Connection:
         AlreadyExistsError "Table 'x' already exists" with "create"; "exist_ok" opens the existing table
         and leaves the data alone; "overwrite" commits a new version with the new schema.
         ``progress`` is called with the rows written so far; what it raises is ignored."""
+    def clone_table(self, name: str, source_uri: str, *, version: int | str | None = None) -> Table:
+        """A shallow clone: the new table begins with the files of another one where they are."""
     def drop_table(self, name: str, *, ignore_missing: bool = False) -> None: ...
     def drop_all_tables(self) -> None: ...
     def rename_table(self, cur_name: str, new_name: str) -> None:
@@ -380,6 +382,14 @@ class Table(_Readable):
         """Pins to a version number or a tag. NotFoundError when there is none."""
     def checkout_latest(self) -> None:
         """Unpins and looks for the newest version."""
+    def current_branch(self) -> str | None: ...
+    def list_branches(self) -> dict[str, dict[str, Any]]: ...
+    def create_branch(
+        self, name: str, from_branch: str | None = None, from_version: int | None = None
+    ) -> Table:
+        """A handle of the new branch; from the newest version of main if nothing else is said."""
+    def checkout_branch(self, name: str, version: int | None = None) -> Table: ...
+    def delete_branch(self, name: str) -> None: ...
     def restore(self, version: int | str | None = None) -> int:
         """Commits the given (or the pinned) version's content as a new version, returns it and unpins.
         Without argument and checkout: InvalidInputError "checkout before running restore"."""
@@ -471,6 +481,17 @@ class Dataset(_Readable):
     def update_field_metadata(self, updates: list[tuple[str, list[tuple[str, str | None]], bool]]) -> Dataset:
         """Path, entries, and whether they replace the field's whole map."""
     def restore(self) -> Dataset: ...
+    @property
+    def branch(self) -> str | None:
+        """The branch that this is a version of; None: the main one."""
+    def list_branches(self) -> dict[str, dict[str, Any]]:
+        """Name -> ``parent_branch``, ``parent_version``, ``branch_identifier``, ``create_at``,
+        ``manifest_size``, ``metadata``."""
+    def create_branch(self, name: str) -> Dataset: ...
+    def checkout_branch(self, name: str | None, version: int | None = None) -> Dataset: ...
+    def delete_branch(self, name: str) -> None: ...
+    def replace_branch_metadata(self, name: str, metadata: dict[str, str]) -> None: ...
+    def shallow_clone(self, uri: str) -> Dataset: ...
     def delete(
         self,
         predicate: str,

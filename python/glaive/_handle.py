@@ -200,6 +200,11 @@ def _tag_call(call, *args):
         raise InvalidRefError(str(e)) from None
 
 
+def ref_call(call, *args, **options):
+    """Engine errors of branches and clones, likewise."""
+    return _tag_call(lambda: call(*args, **options))
+
+
 def list_tags(native) -> Dict[str, Dict[str, int]]:
     return {name: {"version": t["version"], "manifest_size": t["manifest_size"]} for name, t in native.list_tags().items()}
 

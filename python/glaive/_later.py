@@ -15,7 +15,7 @@ TABLE_SYNC = (
 ).split()
 
 DATABASE = (
-    "alter_secret cancel_job clone_table create_function_async create_materialized_view create_materialized_view_async "
+    "alter_secret cancel_job create_function_async create_materialized_view create_materialized_view_async "
     "create_namespace create_secret create_view describe_namespace describe_query describe_secret describe_view drop_function "
     "drop_function_async drop_materialized_view drop_materialized_view_async drop_namespace drop_secret drop_view drop_view_async "
     "execute_query execute_query_async get_function list_functions list_jobs list_materialized_views list_namespaces list_secrets "

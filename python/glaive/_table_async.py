@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional,
 
 from . import _changes, _handle, _later, _pool
 from . import merge as _merge
+from ._branches import AsyncBranches
 from ._maintenance import AsyncMaintenance
 from ._plan import Plan
 from ._query_common import check_blob_mode
@@ -75,9 +76,9 @@ class AsyncTable(AsyncMaintenance, AsyncSchemaChanges):
         return AsyncTags(self)
 
     @property
-    def branches(self):
-        """Not supported yet."""
-        raise refuse("AsyncTable.branches")
+    def branches(self) -> "AsyncBranches":
+        """Lines of versions of their own."""
+        return AsyncBranches(self)
 
     def is_open(self) -> bool:
         """False after `close`."""
@@ -89,7 +90,7 @@ class AsyncTable(AsyncMaintenance, AsyncSchemaChanges):
 
     def current_branch(self) -> Optional[str]:
         """The branch that the handle is on: None, the main one."""
-        return None
+        return self._inner.current_branch()
 
     def query(self) -> AsyncQuery:
         """Starts a scan; `nearest_to` makes a search of it."""

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional
 
-from . import _database, _later
+from . import _branches, _database, _later
 from ._database import ListTablesResponse
 from ._db_async import AsyncConnection
 from ._glaive import Connection as _NativeConnection
@@ -219,11 +219,25 @@ class LanceDBConnection(DBConnection):
     ) -> LanceTable:
         """Opens a table, at `version` (and staying there) if given. ValueError "Table 'x' was not found" when there is none."""
         _database.refuse_namespace(namespace_path, "open_table")
-        if branch not in (None, "main"):
-            raise refuse("open_table with a branch")
         if index_cache_size is not None:
             warnings.warn("index_cache_size is deprecated and has no effect", DeprecationWarning, stacklevel=2)
-        return LanceTable._wrap(self, _database.open_table(self._inner, name, version))
+        return LanceTable._wrap(self, _database.open_table(self._inner, name, version, branch))
+
+    def clone_table(
+        self,
+        target_table_name: str,
+        source_uri: str,
+        *,
+        target_namespace_path: Optional[List[str]] = None,
+        source_version: Optional[int] = None,
+        source_tag: Optional[str] = None,
+        is_shallow: bool = True,
+    ) -> LanceTable:
+        """A new table that begins with the files of the table at `source_uri`, where they are. RuntimeError when either does not fit."""
+        native = _branches.clone_table(
+            self._inner, target_table_name, source_uri, target_namespace_path, source_version, source_tag, is_shallow
+        )
+        return LanceTable._wrap(self, native)
 
     def drop_table(self, name: str, namespace_path: Optional[List[str]] = None, ignore_missing: bool = False) -> None:
         """Removes a table and its files. ValueError when there is none, unless `ignore_missing`."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional,
 
 from . import _changes, _handle, _later, _not_built
 from . import merge as _merge
+from ._branches import Branches
 from ._maintenance import SyncMaintenance
 from ._query_common import check_blob_mode
 from ._results import AddResult, DeleteResult, MergeResult, UpdateResult
@@ -279,12 +280,12 @@ class LanceTable(SyncMaintenance, SchemaChanges, Table):
 
     def current_branch(self) -> Optional[str]:
         """The branch that the handle is on: None, the main one."""
-        return None
+        return self._inner.current_branch()
 
     @property
-    def branches(self):
-        """Not supported yet."""
-        raise refuse("LanceTable.branches")
+    def branches(self) -> "Branches":
+        """Lines of versions of their own."""
+        return Branches(self)
 
     def uses_v2_manifest_paths(self) -> bool:
         """Whether manifests are named so that the newest is found first."""

@@ -9,6 +9,7 @@
 
 #include "arrow_interop.h"
 #include "bindings.h"
+#include "branches.h"
 #include "call.h"
 
 namespace glaive::python {
@@ -74,9 +75,10 @@ std::shared_ptr<db::Table> CreateTable(db::Connection& self, const std::string& 
 void BindConnection(nb::module_& m) {
   using nb::literals::operator""_a;
   const auto none = nb::none();
-  nb::class_<db::Connection>(m, "Connection")
-      .def(nb::new_(&Connect), "uri"_a, nb::kw_only(),
-           "read_consistency_interval"_a = none, "storage_options"_a = none)
+  nb::class_<db::Connection> c(m, "Connection");
+  BindConnectionClones(c);
+  c.def(nb::new_(&Connect), "uri"_a, nb::kw_only(), "read_consistency_interval"_a = none,
+        "storage_options"_a = none)
       .def_prop_ro("uri", &db::Connection::uri)
       .def_prop_ro(
           "read_consistency_interval",

@@ -9,6 +9,7 @@
 
 #include "arrow_interop.h"
 #include "bindings.h"
+#include "branches.h"
 #include "changes.h"
 #include "db/environment.h"
 #include "format/table.pb.h"
@@ -378,8 +379,12 @@ void BindDataset(nb::module_& m) {
           "checkout",
           [](PyDataset& self, const db::VersionRef& version) {
             Call call;
-            return Wrap(call.Run([&] { return db::CheckoutRef(*self.dataset, version); }),
-                        self.uri);
+            auto found =
+                call.Run([&] { return db::CheckoutRef(*self.dataset, version); });
+            // A tag may name a version of another branch.
+            const std::string& root = found->env().store->root();
+            std::string uri = root == self.dataset->env().store->root() ? self.uri : root;
+            return Wrap(std::move(found), std::move(uri));
           },
           "version"_a)
       .def("restore",
@@ -414,6 +419,7 @@ void BindDataset(nb::module_& m) {
       });
   ReadableMethods<PyDataset, &SnapshotOf>::Bind(c);
   BindDatasetSchemaChanges(c);
+  BindDatasetBranches(c);
   BindDatasetChanges(c);
 }
 

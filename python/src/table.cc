@@ -8,6 +8,7 @@
 
 #include "arrow_interop.h"
 #include "bindings.h"
+#include "branches.h"
 #include "changes.h"
 #include "format/table.pb.h"
 #include "readable-inl.h"
@@ -102,6 +103,7 @@ void BindTable(nb::module_& m) {
       });
   ReadableMethods<db::Table, &SnapshotOf>::Bind(c);
   BindTableSchemaChanges(c);
+  BindTableBranches(c);
   BindTableChanges(c);
 }
 

@@ -65,6 +65,11 @@ class Connection {
   Result<std::shared_ptr<Table>> CreateEmptyTable(std::string_view name,
                                                   const arrow::Schema& schema,
                                                   const CreateTableOptions& options);
+  // A shallow clone: a table of its own that begins with the files of another one where
+  // they are. AlreadyExists when there is a table of that name.
+  Result<std::shared_ptr<Table>> CloneTable(std::string_view name,
+                                            const std::string& source_uri,
+                                            const std::optional<VersionRef>& version);
   Status DropTable(std::string_view name, bool ignore_missing);
   Status DropAllTables();
   // NotSupported on stores that cannot rename.

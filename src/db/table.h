@@ -22,6 +22,7 @@
 #include "table/dataset.h"
 
 namespace glaive::table {
+struct BranchEntry;       // table/branches.h
 struct ColumnAlteration;  // table/schema_change.h
 struct FieldMapUpdate;    // table/metadata_change.h
 }  // namespace glaive::table
@@ -114,6 +115,18 @@ class Table {
   Result<int64_t> UpdateFieldMetadata(std::span<const table::FieldMapUpdate> updates);
   Result<int64_t> SetUnenforcedPrimaryKey(std::span<const std::string> columns);
 
+  // Branches; see table/branches.h. Writes through the handle of one do not touch others.
+  // `from` unset: the main one, whatever branch this handle is on.
+  Result<std::optional<std::string>> CurrentBranch();
+  Result<std::shared_ptr<Table>> CreateBranch(const std::string& name,
+                                              const std::optional<std::string>& from,
+                                              std::optional<int64_t> from_version);
+  // A handle that follows the branch, or is pinned to `version`.
+  Result<std::shared_ptr<Table>> CheckoutBranch(const std::string& name,
+                                                std::optional<int64_t> version);
+  Result<std::map<std::string, table::BranchEntry>> ListBranches();
+  Status DeleteBranch(const std::string& name);
+
   Status Checkout(const VersionRef& ref);
   Status CheckoutLatest();
   // Commits the content of `ref`, or of the pinned version, as a new version, and follows
@@ -133,6 +146,7 @@ class Table {
  private:
   using DatasetChange =
       std::function<Result<table::Dataset::Ptr>(table::Dataset::Ptr latest)>;
+  std::shared_ptr<Table> HandleFor(table::Dataset::Ptr dataset, bool pinned) const;
   // Runs `change` on the latest version and shows its result.
   Result<int64_t> Change(const DatasetChange& change);
 

@@ -9,6 +9,7 @@
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
 #include "io/object_store.h"
+#include "table/bases.h"
 #include "table/cleanup.h"
 #include "table/conflict.h"
 #include "table/feature_flags.h"
@@ -223,6 +224,7 @@ class Committer {
         snapshot->fragments,
         FragmentList::Make(shared_bytes, std::move(next.summaries),
                            newest ? newest->fragments.get() : nullptr));
+    GLAIVE_ASSIGN_OR_RETURN(snapshot->bases, Bases::Make(env_, *next.header));
     snapshot->header = std::move(next.header);
 
     GLAIVE_RETURN_NOT_OK(WriteTransactionFile(transaction_bytes));

@@ -7,13 +7,13 @@
 #include "format/table.pb.h"
 #include "io/object_store.h"
 #include "runtime/runtime.h"
-#include "table/names.h"
+#include "table/bases.h"
 
 namespace glaive::table {
 namespace {
 
-std::string CacheKey(const TableEnv& env, const std::string& path) {
-  return "data-file:" + env.store->root() + "/" + path;
+std::string CacheKey(const FilePlace& place) {
+  return "data-file:" + place.store->root() + "/" + place.path;
 }
 
 }  // namespace
@@ -33,11 +33,9 @@ Result<file::FileVersion> DataFileVersionOf(const lance::table::DataFile& file) 
 
 Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
     const TableEnv& env, const lance::table::DataFile& file) {
-  if (file.has_base_id()) {
-    return NotSupported("data file ", file.path(), " lies under another base path");
-  }
-  const std::string path = DataFilePath(file.path());
-  const std::string key = CacheKey(env, path);
+  GLAIVE_ASSIGN_OR_RETURN(const FilePlace place, PlaceOf(env, file));
+  const std::string& path = place.path;
+  const std::string key = CacheKey(place);
   if (auto cached = env.runtime->cache().Get<file::FileReader>(key)) return cached;
 
   GLAIVE_ASSIGN_OR_RETURN(const file::FileVersion version, DataFileVersionOf(file));
@@ -51,7 +49,7 @@ Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
     size = static_cast<int64_t>(file.file_size_bytes());
   }
   auto open = [&]() -> Result<std::shared_ptr<file::FileReader>> {
-    GLAIVE_ASSIGN_OR_RETURN(auto object, env.store->Open(path, size));
+    GLAIVE_ASSIGN_OR_RETURN(auto object, place.store->Open(path, size));
     if (size && object->size_bytes() != *size) {
       return Corruption("it has ", object->size_bytes(), " bytes, the manifest says ",
                         *size);
@@ -78,7 +76,8 @@ Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
 }
 
 void ForgetDataFile(const TableEnv& env, const lance::table::DataFile& file) {
-  env.runtime->cache().Erase(CacheKey(env, DataFilePath(file.path())));
+  auto place = PlaceOf(env, file);
+  if (place.ok()) env.runtime->cache().Erase(CacheKey(*place));
 }
 
 }  // namespace glaive::table

@@ -15,6 +15,7 @@
 #include "io/object_store.h"
 #include "runtime/fork.h"
 #include "runtime/runtime.h"
+#include "table/branches.h"
 #include "table/commit.h"
 #include "table/deletion_vector.h"
 #include "table/field_ids.h"
@@ -99,6 +100,7 @@ class DatasetBuilder {
   static Dataset::Ptr Make(TableEnv env, SnapshotPtr snapshot) {
     Dataset::Ptr dataset(new Dataset());
     dataset->impl_->env = std::move(env);
+    dataset->impl_->env.bases = snapshot->bases;
     dataset->impl_->live.emplace(*dataset->impl_->env.store,
                                  static_cast<int64_t>(snapshot->version()));
     dataset->impl_->snapshot = std::move(snapshot);
@@ -290,11 +292,10 @@ Result<Dataset::Ptr> Dataset::Checkout(int64_t version) const {
 }
 
 Result<Dataset::Ptr> Dataset::CheckoutTag(std::string_view tag) const {
-  GLAIVE_ASSIGN_OR_RETURN(const TagInfo info, ReadTag(*impl_->env.store, tag));
-  if (info.branch) {
-    return NotSupported("tag ", tag, " names a version of branch ", *info.branch);
-  }
-  return Checkout(info.version);
+  GLAIVE_ASSIGN_OR_RETURN(auto main, MainStore(*this));
+  GLAIVE_ASSIGN_OR_RETURN(const TagInfo info, ReadTag(*main, tag));
+  if (info.branch == BranchOf(*this)) return Checkout(info.version);
+  return CheckoutBranch(*this, info.branch, info.version);
 }
 
 Result<Dataset::Ptr> Dataset::CheckoutAsOf(int64_t timestamp_us) const {
@@ -352,38 +353,48 @@ Result<Dataset::Ptr> Dataset::Restore() const {
 }
 
 Result<std::map<std::string, TagInfo>> Dataset::ListTags() const {
-  return ReadTags(*impl_->env.store);
+  GLAIVE_ASSIGN_OR_RETURN(auto main, MainStore(*this));
+  return ReadTags(*main);
 }
 
 namespace {
 
-// The manifest's size, or the error of a tag that names a version which is not there.
-Result<int64_t> SizeForTag(io::ObjectStore& store, int64_t version) {
+// What a tag says of a version, or the error of one that is not there.
+Result<TagInfo> MakeTag(const Dataset& dataset, int64_t version) {
+  io::ObjectStore& store = *dataset.env().store;
   std::optional<VersionRef> ref;
   if (version > 0) {
     GLAIVE_ASSIGN_OR_RETURN(ref, FindVersion(store, static_cast<uint64_t>(version)));
   }
   if (!ref) {
-    return NotFound("Version not found error: version main:", version, " does not exist");
+    return NotFound("Version not found error: version ",
+                    BranchOf(dataset).value_or("main"), ":", version, " does not exist");
   }
   GLAIVE_ASSIGN_OR_RETURN(auto info, store.Head(ManifestPath(ref->version, ref->scheme)));
-  return info.size_bytes;
+  TagInfo tag;
+  tag.version = version;
+  tag.manifest_size = info.size_bytes;
+  tag.branch = BranchOf(dataset);
+  return tag;
 }
 
 }  // namespace
 
 Status Dataset::CreateTag(std::string_view name, int64_t version) const {
-  GLAIVE_ASSIGN_OR_RETURN(const int64_t size, SizeForTag(*impl_->env.store, version));
-  return PutNewTag(*impl_->env.store, name, static_cast<uint64_t>(version), size);
+  GLAIVE_ASSIGN_OR_RETURN(auto main, MainStore(*this));
+  GLAIVE_ASSIGN_OR_RETURN(const TagInfo tag, MakeTag(*this, version));
+  return PutNewTag(*main, name, tag);
 }
 
 Status Dataset::UpdateTag(std::string_view name, int64_t version) const {
-  GLAIVE_ASSIGN_OR_RETURN(const int64_t size, SizeForTag(*impl_->env.store, version));
-  return ReplaceTag(*impl_->env.store, name, static_cast<uint64_t>(version), size);
+  GLAIVE_ASSIGN_OR_RETURN(auto main, MainStore(*this));
+  GLAIVE_ASSIGN_OR_RETURN(const TagInfo tag, MakeTag(*this, version));
+  return ReplaceTag(*main, name, tag);
 }
 
 Status Dataset::DeleteTag(std::string_view name) const {
-  return RemoveTag(*impl_->env.store, name);
+  GLAIVE_ASSIGN_OR_RETURN(auto main, MainStore(*this));
+  return RemoveTag(*main, name);
 }
 
 namespace {

@@ -34,6 +34,7 @@ class ObjectStore;
 
 namespace glaive::table {
 
+class Bases;           // table/bases.h
 class DeletionVector;  // table/deletion_vector.h
 class FragmentReader;  // table/fragment_reader.h
 class RowIdIndex;      // table/row_id_index.h
@@ -44,6 +45,11 @@ enum class TurnKind : uint8_t;
 struct TableEnv {
   std::shared_ptr<Runtime> runtime;
   std::shared_ptr<io::ObjectStore> store;  // rooted at the table's directory
+  // Of a branch: rooted at the table that it belongs to, where tags and branches are
+  // listed. Null elsewhere, or when not known.
+  std::shared_ptr<io::ObjectStore> main_store = nullptr;
+  // Where files that lie under other roots are; snapshots set it. Null: nowhere.
+  std::shared_ptr<const Bases> bases = nullptr;
 };
 
 // What a failed commit leaves behind decides whether its files may be deleted.
@@ -181,6 +187,8 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   Result<Ptr> Restore() const;
 
   Result<std::map<std::string, TagInfo>> ListTags() const;
+  // Of versions of the branch that this is a version of. Tags of all branches share one
+  // name space.
   Status CreateTag(std::string_view name, int64_t version) const;
   Status UpdateTag(std::string_view name, int64_t version) const;
   Status DeleteTag(std::string_view name) const;

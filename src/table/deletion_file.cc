@@ -7,6 +7,7 @@
 
 #include "format/table.pb.h"
 #include "io/object_store.h"
+#include "table/bases.h"
 #include "table/deletion_vector.h"
 #include "table/names.h"
 
@@ -18,15 +19,13 @@ constexpr int64_t kMaxArrowOffsets = 4999;
 }  // namespace
 
 Result<std::shared_ptr<const DeletionVector>> ReadDeletionFile(
-    io::ObjectStore& store, const lance::table::DataFragment& fragment,
+    const TableEnv& env, const lance::table::DataFragment& fragment,
     int64_t physical_rows) {
   if (!fragment.has_deletion_file()) return std::shared_ptr<const DeletionVector>();
   const lance::table::DeletionFile& file = fragment.deletion_file();
-  const std::string path = DeletionFilePath(fragment.id(), file);
-  if (file.has_base_id()) {
-    return NotSupported("deletion file ", path, " lies under another base path");
-  }
-  auto bytes = store.Get(path);
+  GLAIVE_ASSIGN_OR_RETURN(const FilePlace place, PlaceOf(env, fragment.id(), file));
+  const std::string& path = place.path;
+  auto bytes = place.store->Get(path);
   if (!bytes.ok()) return WithContext(bytes.status(), "deletion file " + path);
   std::span<const uint8_t> span((*bytes)->data(), static_cast<size_t>((*bytes)->size()));
   Result<std::shared_ptr<const DeletionVector>> vector =
@@ -62,7 +61,13 @@ Result<lance::table::DeletionFile> WriteDeletionFile(io::ObjectStore& store,
     file.set_file_type(lance::table::DeletionFile::ARROW_ARRAY);
     GLAIVE_ASSIGN_OR_RETURN(bytes, vector.ToArrow());
   }
-  GLAIVE_RETURN_NOT_OK(store.Put(DeletionFilePath(fragment_id, file), bytes));
+  const std::string path = DeletionFilePath(fragment_id, file);
+  if (Status put = store.Put(path, bytes); !put.ok()) {
+    // It may be there all the same, and nobody will name it.
+    Status ignored = store.Delete(path);
+    static_cast<void>(ignored.ok());
+    return put;
+  }
   return file;
 }
 

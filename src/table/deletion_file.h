@@ -17,10 +17,11 @@ class ObjectStore;
 namespace glaive::table {
 
 class DeletionVector;
+struct TableEnv;
 
 // Null when the fragment has none. Corruption when the file does not fit the fragment.
 Result<std::shared_ptr<const DeletionVector>> ReadDeletionFile(
-    io::ObjectStore& store, const lance::table::DataFragment& fragment,
+    const TableEnv& env, const lance::table::DataFragment& fragment,
     int64_t physical_rows);
 
 // Writes the whole vector under a new name. Small vectors become Arrow files, as upstream

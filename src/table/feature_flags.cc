@@ -8,10 +8,10 @@
 namespace glaive::table {
 namespace {
 
-constexpr uint64_t kReadable = kFlagDeletionFiles | kFlagStableRowIds | kFlagV2Format |
-                               kFlagTableConfig | kFlagNoTransactionFile |
-                               kFlagCoveringIndexFields | kFlagMixedFileVersions |
-                               kFlagTaggedFragmentReuse | kFlagSpilledRowLineage;
+constexpr uint64_t kReadable =
+    kFlagDeletionFiles | kFlagStableRowIds | kFlagV2Format | kFlagTableConfig |
+    kFlagBasePaths | kFlagNoTransactionFile | kFlagCoveringIndexFields |
+    kFlagMixedFileVersions | kFlagTaggedFragmentReuse | kFlagSpilledRowLineage;
 constexpr uint64_t kWritable = kReadable;
 // Flags that mean the same to readers and writers and are never set in one word only.
 constexpr uint64_t kBothWords = kFlagMixedFileVersions | kFlagTaggedFragmentReuse |
@@ -64,12 +64,6 @@ Status CheckReaderFlags(const lance::table::Manifest& manifest) {
         "this dataset cannot be read by this version of Glaive: it uses the features ",
         Describe(unknown), ". Flags: ", reader);
   }
-  if (manifest.base_paths_size() > 0) {
-    return NotSupported(
-        "this dataset cannot be read by this version of Glaive: its files lie under "
-        "several "
-        "base paths (a shallow clone or a branch)");
-  }
   return Status::OK();
 }
 
@@ -94,6 +88,7 @@ void RecomputeFlags(lance::table::Manifest* manifest, const FragmentTraits& frag
   if (fragments.any_deletion_file) both |= kFlagDeletionFiles;
   if (stable_row_ids) both |= kFlagStableRowIds;
   if (has_covering_index) both |= kFlagCoveringIndexFields;
+  if (manifest->base_paths_size() > 0) both |= kFlagBasePaths;
   if (fragments.any_spilled_lineage) both |= kFlagSpilledRowLineage;
   uint64_t writer = both;
   if (manifest->config_size() > 0) writer |= kFlagTableConfig;

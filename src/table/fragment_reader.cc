@@ -611,7 +611,7 @@ Result<std::shared_ptr<const DeletionVector>> LoadDeletions(const TableEnv& env,
   GLAIVE_RETURN_NOT_OK(state.status());
   std::lock_guard lock(state.mutex);
   if (!state.deletions_loaded) {
-    auto loaded = ReadDeletionFile(*env.store, state.message(), physical_rows);
+    auto loaded = ReadDeletionFile(env, state.message(), physical_rows);
     if (!loaded.ok()) return WithContext(loaded.status(), "table " + env.store->root());
     state.deletions = std::move(*loaded);
     state.deletions_loaded = true;

@@ -7,6 +7,7 @@
 #include "format/file.pb.h"
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
+#include "io/faulting_store.h"
 #include "table/field_ids.h"
 #include "table/fragment_writer.h"
 #include "table/row_ids.h"
@@ -343,6 +344,40 @@ TEST(Operations, Rewrite) {
     EXPECT_KIND(ErrorKind::kRetryableConflict, dataset->Commit(compaction).status());
     EXPECT_KIND(ErrorKind::kRetryableConflict, DeleteValues(*dataset, {1}).status());
     ASSERT_OK(DeleteValues(*dataset, {5}).status());
+  }
+}
+
+TEST(Operations, FaultsWhileRewriting) {
+  for (bool crash : {false, true}) {
+    for (int64_t at = 0;; ++at) {
+      SCOPED_TRACE(at);
+      auto store = io::MakeMemoryStore();
+      ASSERT_OK(Create(MakeEnv(store), {1, 2}).status());
+      ASSERT_OK(Append(MakeEnv(store), {3}).status());
+      auto injector = std::make_shared<io::FaultInjector>();
+      ASSERT_OK_AND_ASSIGN(
+          auto dataset, Dataset::Open(MakeEnv(io::MakeFaultingStore(store, injector))));
+      ASSERT_OK_AND_ASSIGN(auto compaction, Compact(*dataset, 0, 1));
+      ASSERT_OK(Append(MakeEnv(store), {4}).status());
+      io::FaultPlan plan;
+      plan.fail_at = at;
+      plan.crash = crash;
+      injector->Arm(plan);
+      const Status status = dataset->Commit(compaction).status();
+      ASSERT_OK_AND_ASSIGN(auto after, Dataset::Open(MakeEnv(store)));
+      ASSERT_OK_AND_ASSIGN(Values seen, ReadValues(*after));
+      std::sort(seen.begin(), seen.end());
+      ASSERT_EQ(seen, (Values{1, 2, 3, 4}));
+      ASSERT_TRUE(after->num_fragments() == 2 || after->num_fragments() == 3);
+      if (status.ok()) {
+        ASSERT_EQ(after->num_fragments(), 2);
+      }
+      if (!injector->fired()) {
+        ASSERT_OK(status);
+        break;
+      }
+      ASSERT_LT(at, 200);
+    }
   }
 }
 

@@ -144,6 +144,8 @@ Result<bool> RebaseRowDeletions(const TableEnv& env, const DeletedRows& rows,
   Fragments new_updated;
   FragmentIds new_removed;
   bool merged = false;
+  TableEnv now_env = env;
+  now_env.bases = newest.bases;
   for (const auto& [fragment_id, offsets] : rows) {
     if (offsets.empty()) continue;
     const auto id = static_cast<uint64_t>(fragment_id);
@@ -171,7 +173,8 @@ Result<bool> RebaseRowDeletions(const TableEnv& env, const DeletedRows& rows,
     }
     if (!merge) return false;
     const int64_t physical_rows = newest.fragments->summary(now).physical_rows;
-    GLAIVE_ASSIGN_OR_RETURN(auto theirs, LoadDeletions(env, now_state, physical_rows));
+    GLAIVE_ASSIGN_OR_RETURN(auto theirs,
+                            LoadDeletions(now_env, now_state, physical_rows));
     if (!theirs || theirs->Intersects(offsets)) return false;
     // Rows that were deleted before we looked are in theirs, unless somebody restored
     // them.

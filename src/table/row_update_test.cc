@@ -6,6 +6,7 @@
 
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
+#include "io/faulting_store.h"
 #include "table/fragment_writer.h"
 #include "table/row_ids.h"
 #include "table/test_util.h"
@@ -234,6 +235,76 @@ TEST(RowUpdate, InsertedKeys) {
   RowUpdate broken;
   broken.inserted_keys = "\xff";
   EXPECT_KIND(ErrorKind::kInvalidInput, Upsert(*latest, {}, {14}, &broken).status());
+}
+
+// Faults at every operation of an update that is carried over a concurrent delete of the
+// same fragment: all of it or nothing, and no litter where that is certain.
+TEST(RowUpdate, FaultsWhileRebasing) {
+  using io::FaultEffect;
+  for (FaultEffect effect :
+       {FaultEffect::kNotDone, FaultEffect::kDone, FaultEffect::kTorn}) {
+    for (bool crash : {false, true}) {
+      for (int64_t at = 0;; ++at) {
+        SCOPED_TRACE(std::to_string(static_cast<int>(effect)) + (crash ? ", crash" : "") +
+                     ", operation " + std::to_string(at));
+        auto store = io::MakeMemoryStore();
+        ASSERT_OK(Create(MakeEnv(store), {1, 2, 3, 4}).status());
+        auto injector = std::make_shared<io::FaultInjector>();
+        const TableEnv env = MakeEnv(io::MakeFaultingStore(store, injector));
+        ASSERT_OK_AND_ASSIGN(auto behind, Dataset::Open(env));
+        ASSERT_OK_AND_ASSIGN(auto first, Dataset::Open(MakeEnv(store)));
+        ASSERT_OK(DeleteValues(*first, {1}).status());
+        io::FaultPlan plan;
+        plan.fail_at = at;
+        plan.effect = effect;
+        plan.crash = crash;
+        injector->Arm(plan);
+        RowUpdate update;
+        update.deleted = {{0, {1}}};  // the row of 2
+        Status outcome_status;
+        CommitOutcome outcome = CommitOutcome::kNotCommitted;
+        {
+          FragmentWriter writer(env, behind->schema(), {});
+          auto write = [&]() -> Status {
+            GLAIVE_RETURN_NOT_OK(writer.Write(*MakeBatch({20})));
+            GLAIVE_ASSIGN_OR_RETURN(update.new_fragments, writer.Finish());
+            return behind->CommitUpdate(update, &outcome).status();
+          };
+          outcome_status = write();
+          if (outcome != CommitOutcome::kNotCommitted) writer.Keep();
+        }
+        ASSERT_OK_AND_ASSIGN(auto after, Dataset::Open(MakeEnv(store)));
+        ASSERT_OK_AND_ASSIGN(Values seen, ReadValues(*after));
+        if (!injector->fired()) {
+          ASSERT_OK(outcome_status);
+          ASSERT_EQ(seen, (Values{3, 4, 20}));
+          break;
+        }
+        ASSERT_LT(at, 200);
+        const bool committed = seen == (Values{3, 4, 20});
+        ASSERT_TRUE(committed || seen == (Values{2, 3, 4}));
+        if (outcome_status.ok()) {
+          ASSERT_TRUE(committed);
+        }
+        if (outcome == CommitOutcome::kCommitted) {
+          ASSERT_TRUE(committed);
+        }
+        if (outcome == CommitOutcome::kNotCommitted) {
+          ASSERT_FALSE(committed);
+        }
+        if (outcome == CommitOutcome::kNotCommitted && !crash) {
+          ASSERT_OK_AND_ASSIGN(auto names, store->ListNames("_deletions"));
+          EXPECT_EQ(names.size(), 1u);
+          ASSERT_OK_AND_ASSIGN(names, store->ListNames("data"));
+          EXPECT_EQ(names.size(), 1u);
+        }
+        ASSERT_OK_AND_ASSIGN(auto next, Append(MakeEnv(store), {100}));
+        ASSERT_OK_AND_ASSIGN(auto values, ReadValues(*next));
+        seen.push_back(100);
+        ASSERT_EQ(values, seen);
+      }
+    }
+  }
 }
 
 // Threads that lose a race wait for their turn, so that none needs a third attempt.

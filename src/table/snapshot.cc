@@ -12,6 +12,7 @@
 #include "format/transaction.pb.h"
 #include "io/object_store.h"
 #include "runtime/runtime.h"
+#include "table/bases.h"
 #include "table/data_file.h"
 #include "table/deletion_file.h"
 #include "table/deletion_vector.h"
@@ -70,7 +71,7 @@ Status FillRowCounts(const TableEnv& env, ManifestFile* manifest) {
     if (no_deleted) {
       GLAIVE_ASSIGN_OR_RETURN(
           auto deletions,
-          ReadDeletionFile(*env.store, fragment,
+          ReadDeletionFile(env, fragment,
                            static_cast<int64_t>(fragment.physical_rows())));
       fragment.mutable_deletion_file()->set_num_deleted_rows(
           static_cast<uint64_t>(deletions->size()));
@@ -201,8 +202,11 @@ Result<SnapshotPtr> LoadSnapshot(const TableEnv& env, VersionRef ref,
       "table " + env.store->root() + ", version " + std::to_string(ref.version);
   auto check = [&]() -> Status {
     GLAIVE_RETURN_NOT_OK(CheckReaderFlags(*manifest.header));
+    GLAIVE_ASSIGN_OR_RETURN(snapshot->bases, Bases::Make(env, *manifest.header));
+    TableEnv with_bases = env;
+    with_bases.bases = snapshot->bases;
     GLAIVE_ASSIGN_OR_RETURN(snapshot->file_version, FileVersionOf(manifest));
-    GLAIVE_RETURN_NOT_OK(FillRowCounts(env, &manifest));
+    GLAIVE_RETURN_NOT_OK(FillRowCounts(with_bases, &manifest));
     GLAIVE_ASSIGN_OR_RETURN(snapshot->schema, MakeTableSchema(*manifest.header));
     GLAIVE_ASSIGN_OR_RETURN(
         snapshot->fragments,

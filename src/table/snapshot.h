@@ -58,6 +58,7 @@ struct Snapshot {
   std::shared_ptr<const TableSchema> schema;
   std::shared_ptr<const std::string> index_section;  // serialized; null: none
   file::FileVersion file_version = file::kDefaultFileVersion;
+  std::shared_ptr<const Bases> bases;  // null: all files are the table's own
 
   // Only where the newest version was asked for; ascending.
   std::vector<TornManifest> torn;

@@ -186,16 +186,15 @@ Result<TagInfo> ReadTag(io::ObjectStore& store, std::string_view name) {
   return Interpret(*json, path);
 }
 
-Status PutNewTag(io::ObjectStore& store, std::string_view name, uint64_t version,
-                 int64_t manifest_size) {
+Status PutNewTag(io::ObjectStore& store, std::string_view name, const TagInfo& tag) {
   GLAIVE_RETURN_NOT_OK(CheckName(name));
   const std::string now = NowText();
   Json json;
-  json["branch"] = nullptr;
-  json["version"] = version;
+  json["branch"] = tag.branch ? Json(*tag.branch) : Json(nullptr);
+  json["version"] = tag.version;
   json["createdAt"] = now;
   json["updatedAt"] = now;
-  json["manifestSize"] = manifest_size;
+  json["manifestSize"] = tag.manifest_size;
   json["metadata"] = Json::object();
   Status status = store.PutIfAbsent(TagPath(name), AsBytes(Print(json)));
   if (KindOf(status) == ErrorKind::kAlreadyExists) {
@@ -204,18 +203,17 @@ Status PutNewTag(io::ObjectStore& store, std::string_view name, uint64_t version
   return status;
 }
 
-Status ReplaceTag(io::ObjectStore& store, std::string_view name, uint64_t version,
-                  int64_t manifest_size) {
+Status ReplaceTag(io::ObjectStore& store, std::string_view name, const TagInfo& tag) {
   GLAIVE_RETURN_NOT_OK(CheckName(name));
   auto json = ReadJson(store, TagPath(name));
   if (!json.ok()) {
     return KindOf(json.status()) == ErrorKind::kNotFound ? NoSuchTag(name)
                                                          : json.status();
   }
-  (*json)["branch"] = nullptr;
-  (*json)["version"] = version;
+  (*json)["branch"] = tag.branch ? Json(*tag.branch) : Json(nullptr);
+  (*json)["version"] = tag.version;
   (*json)["updatedAt"] = NowText();
-  (*json)["manifestSize"] = manifest_size;
+  (*json)["manifestSize"] = tag.manifest_size;
   return store.Put(TagPath(name), AsBytes(Print(*json)));
 }
 

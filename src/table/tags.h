@@ -14,12 +14,9 @@ namespace glaive::table {
 Result<std::map<std::string, TagInfo>> ReadTags(io::ObjectStore& store);
 // NotFound when there is none of that name.
 Result<TagInfo> ReadTag(io::ObjectStore& store, std::string_view name);
-// `manifest_size`: of the manifest of `version`, which exists. AlreadyExists when the tag
-// does.
-Status PutNewTag(io::ObjectStore& store, std::string_view name, uint64_t version,
-                 int64_t manifest_size);
-Status ReplaceTag(io::ObjectStore& store, std::string_view name, uint64_t version,
-                  int64_t manifest_size);
+// The version of the tag must exist. AlreadyExists when the tag does.
+Status PutNewTag(io::ObjectStore& store, std::string_view name, const TagInfo& tag);
+Status ReplaceTag(io::ObjectStore& store, std::string_view name, const TagInfo& tag);
 Status RemoveTag(io::ObjectStore& store, std::string_view name);
 
 }  // namespace glaive::table

@@ -172,7 +172,7 @@ class Verifier {
       finding->deletions_lost = true;
       return Status::OK();
     }
-    auto deletions = ReadDeletionFile(store_, fragment, dataset_->physical_rows(index));
+    auto deletions = ReadDeletionFile(env_, fragment, dataset_->physical_rows(index));
     Status status = deletions.status();
     const auto expected =
         static_cast<int64_t>(fragment.deletion_file().num_deleted_rows());

@@ -628,12 +628,10 @@ def test_unsupported_methods_name_themselves(db):
     t = db.create_table("t", numbered(1))
     for call, name in (
         (lambda: t.create_index("id"), "LanceTable.create_index"),
-        (lambda: t.branches, "LanceTable.branches"),
         (lambda: t.search("text"), "full text search"),
         (lambda: t.search(query_type="hybrid"), "hybrid search"),
         (lambda: db.create_namespace(["a"]), "LanceDBConnection.create_namespace"),
         (lambda: db.open_table("t", namespace_path=["a"]), "open_table inside a namespace"),
-        (lambda: db.open_table("t", branch="x"), "open_table with a branch"),
     ):
         with pytest.raises(NotImplementedError, match=name + ".* is not supported yet"):
             call()

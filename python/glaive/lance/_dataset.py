@@ -15,6 +15,7 @@ import pyarrow.dataset
 
 from .. import _glaive
 from .._changes import check_expressions, check_retries, check_where, seconds
+from ._branches import BranchMethods, resolve
 from .._sql import as_sql
 from ._data import to_local_time, to_microseconds, to_queries, to_stream
 from ._merge import MergeInsertBuilder
@@ -477,17 +478,13 @@ class Tags:
     def __init__(self, ds: LanceDataset):
         self._dataset = ds
 
-    def _version(self, reference) -> int:
-        if reference is None:
-            return self._dataset.version
-        if isinstance(reference, tuple):
-            branch, reference = reference
-            refuse_arguments("tags", {"branch": branch})
-            if reference is None:
-                return self._dataset.latest_version
-        if isinstance(reference, str):
-            return self.get_version(reference)
-        return reference
+    def _find(self, reference):
+        """The engine's dataset of the branch that a reference is to, and the version."""
+        engine = self._dataset._ds
+        if isinstance(reference, int):
+            return engine, reference
+        found = resolve(engine, reference)
+        return found, found.version
 
     def list(self) -> Dict[str, dict]:
         """Name -> `branch` (None: main), `version`, `created_at`, `updated_at`, `manifest_size`, `metadata`."""
@@ -504,10 +501,12 @@ class Tags:
 
     def create(self, tag: str, reference=None) -> None:
         """Tags a version (the dataset's own by default)."""
-        self._dataset._ds.create_tag(tag, self._version(reference))
+        engine, version = self._find(reference)
+        engine.create_tag(tag, version)
 
     def update(self, tag: str, reference=None) -> None:
-        self._dataset._ds.update_tag(tag, self._version(reference))
+        engine, version = self._find(reference)
+        engine.update_tag(tag, version)
 
     def delete(self, tag: str) -> None:
         self._dataset._ds.delete_tag(tag)
@@ -602,21 +601,21 @@ class LanceStats:
 @not_built(
     methods=[
         "add_bases", "all_files", "base_paths", "centroids",
-        "commit_existing_index_segments", "create_branch", "create_index",
+        "commit_existing_index_segments", "create_index",
         "create_index_uncommitted", "create_scalar_index", "deep_clone", "delta",
         "describe_indices", "drop_index", "get_ivf_model",
         "get_transactions", "index_statistics", "initialize_mem_wal", "io_stats_incremental", "io_stats_snapshot",
         "latest_storage_options", "list_indices", "mem_wal_index_details", "mem_wal_writer",
         "merge_existing_index_segments", "merge_index_metadata", "migrate_manifest_paths_v2",
         "new_file_session", "prewarm_index", "read_blob_ranges", "read_transaction", "remap_row_addrs",
-        "replace_schema", "session", "shallow_clone", "sql",
+        "replace_schema", "session", "sql",
         "tracked_files", "validate", "version_refs",
         # of pyarrow's Dataset
         "filter", "join", "join_asof", "sort_by",
     ],
-    properties=["branches", "has_index", "partition_expression", "storage_options_accessor"],
+    properties=["has_index", "partition_expression", "storage_options_accessor"],
 )  # fmt: skip
-class LanceDataset(CleanupMethods, SchemaChanges, pa.dataset.Dataset):
+class LanceDataset(BranchMethods, CleanupMethods, SchemaChanges, pa.dataset.Dataset):
     """One version of a Lance dataset. Writes through it move it to the version they commit."""
 
     def __init__(
@@ -734,12 +733,7 @@ class LanceDataset(CleanupMethods, SchemaChanges, pa.dataset.Dataset):
 
     def checkout_version(self, version: Union[int, str, Tuple[Optional[str], Optional[int]]]) -> LanceDataset:
         """Another version, by number, tag, or (branch, number)."""
-        if isinstance(version, tuple):
-            branch, version = version
-            refuse_arguments("checkout_version", {"branch": branch})
-            if version is None:
-                return self._wrap(self._ds.latest(), self._storage_options, self._default_scan_options)
-        return self._wrap(self._ds.checkout(version), self._storage_options, self._default_scan_options)
+        return self._wrap(resolve(self._ds, version), self._storage_options, self._default_scan_options)
 
     def checkout_latest(self) -> None:
         self._ds = self._ds.latest()
