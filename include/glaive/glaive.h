@@ -68,6 +68,41 @@ struct DeleteResult {
   int64_t version = 0;
 };
 
+struct UpdateResult {
+  int64_t num_updated_rows = 0;
+  int64_t version = 0;
+};
+
+// What a merge does with a row whose key the source has.
+enum class WhenMatched : uint8_t {
+  kKeep,
+  kUpdate,  // give it the source's values
+  kDelete,
+  kFail,  // an error, and nothing changes
+};
+
+// Rows match when all key columns are equal; a null key matches nothing.
+struct MergeRequest {
+  std::vector<std::string> on;  // key columns; empty: the unenforced primary key
+  WhenMatched matched = WhenMatched::kKeep;
+  // SQL over `target.x` and `source.x`: updates only where true. Empty: all matched rows.
+  std::string update_condition;
+  bool insert_not_matched = false;    // add source rows without a match
+  bool delete_not_in_source = false;  // delete rows whose key the source lacks
+  std::string delete_condition;       // only those for which it is true
+  // Of several source rows with one key only the first counts. Otherwise they are an
+  // error when they would change the same row.
+  bool keep_first_duplicate = false;
+};
+
+struct MergeResult {
+  int64_t num_inserted_rows = 0;
+  int64_t num_updated_rows = 0;
+  int64_t num_deleted_rows = 0;
+  int num_attempts = 1;
+  int64_t version = 0;
+};
+
 // A scan being put together. The snapshot is taken when it runs. Not thread-safe.
 class Query {
  public:
@@ -149,6 +184,16 @@ class Table {
   // Replaces data and schema.
   Result<int64_t> Overwrite(std::shared_ptr<arrow::RecordBatchReader> data);
   Result<DeleteResult> Delete(const std::string& predicate);
+  // Columns and the SQL expressions, over the row as it was, of their new values, in the
+  // rows for which the predicate is true (all rows when it is empty).
+  Result<UpdateResult> Update(
+      const std::string& predicate,
+      const std::vector<std::pair<std::string, std::string>>& expressions);
+  // Updates, inserts and deletes by key in one version. `source` may lack columns: they
+  // keep their values in updated rows and are null in inserted ones. It is read once and
+  // may be larger than memory.
+  Result<MergeResult> MergeInsert(std::shared_ptr<arrow::RecordBatchReader> source,
+                                  const MergeRequest& request);
 
   // Columns; each returns the new version. Data are written only for columns that are
   // computed or cast.

@@ -58,6 +58,35 @@ class PublicApiTest : public ::testing::Test {
   std::unique_ptr<Connection> db_;
 };
 
+TEST_F(PublicApiTest, UpdateAndMerge) {
+  ASSERT_OK_AND_ASSIGN(Table books, db_->CreateTable("books", Books(0, 10)));
+  ASSERT_OK_AND_ASSIGN(const UpdateResult updated,
+                       books.Update("id < 3", {{"title", "title || '!'"}}));
+  EXPECT_EQ(updated.num_updated_rows, 3);
+  EXPECT_EQ(updated.version, 2);
+  MergeRequest request;
+  request.on = {"id"};
+  request.matched = WhenMatched::kUpdate;
+  request.update_condition = "target.title <> 'book 9'";
+  request.insert_not_matched = true;
+  request.delete_not_in_source = true;
+  request.delete_condition = "id < 2";
+  const auto source = std::make_shared<arrow::TableBatchReader>(Books(2, 12));
+  ASSERT_OK_AND_ASSIGN(const MergeResult merged, books.MergeInsert(source, request));
+  EXPECT_EQ(merged.num_inserted_rows, 2);
+  EXPECT_EQ(merged.num_updated_rows, 7);
+  EXPECT_EQ(merged.num_deleted_rows, 2);
+  EXPECT_EQ(merged.version, 3);
+  ASSERT_OK_AND_ASSIGN(int64_t count, books.CountRows("title LIKE '%!'"));
+  EXPECT_EQ(count, 0);
+  request.matched = WhenMatched::kFail;
+  request.update_condition.clear();
+  const auto again = std::make_shared<arrow::TableBatchReader>(Books(5, 6));
+  EXPECT_EQ(KindOf(books.MergeInsert(again, request).status()), ErrorKind::kInvalidInput);
+  ASSERT_OK_AND_ASSIGN(count, books.CountRows());
+  EXPECT_EQ(count, 10);
+}
+
 TEST_F(PublicApiTest, CreateAddScanSearch) {
   ASSERT_OK_AND_ASSIGN(Table books, db_->CreateTable("books", Books(0, 100)));
   ASSERT_OK_AND_ASSIGN(int64_t version, books.Add(Books(100, 150)));
