@@ -196,7 +196,10 @@ Result<table::Dataset::Ptr> Alter(const table::Dataset::Ptr& dataset,
   for (int32_t id : altered.made_non_null) {
     GLAIVE_RETURN_NOT_OK(CheckNoNulls(*dataset, id, options));
   }
-  if (!altered.casts.empty()) return CastColumns(dataset, altered, options);
+  if (!altered.casts.empty()) {
+    GLAIVE_RETURN_NOT_OK(table::CheckNotIndexed(*dataset, altered.casts));
+    return CastColumns(dataset, altered, options);
+  }
   return CommitSchema(*dataset, altered.schema, altered.made_non_null.empty());
 }
 

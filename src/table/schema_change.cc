@@ -13,6 +13,9 @@
 #include "format/file.pb.h"
 #include "format/table.pb.h"
 #include "io/object_store.h"
+#include "table/manifest.h"
+#include "table/snapshot.h"
+#include "table/version_directory.h"
 
 namespace glaive::table {
 namespace {
@@ -356,6 +359,47 @@ std::vector<int32_t> PrimaryKeyOf(const Schema& schema) {
   std::vector<int32_t> ids;
   CollectKey(schema.fields(), &ids);
   return ids;
+}
+
+Status CheckNotIndexed(const Dataset& dataset, std::span<const FieldCast> casts) {
+  io::ObjectStore& store = *dataset.env().store;
+  GLAIVE_ASSIGN_OR_RETURN(const auto ref,
+                          FindVersion(store, static_cast<uint64_t>(dataset.version())));
+  if (!ref) {
+    return NotFound("table ", store.root(), " has no version ", dataset.version(),
+                    " any more");
+  }
+  GLAIVE_ASSIGN_OR_RETURN(const ManifestFile manifest, LoadManifest(store, *ref));
+  if (!manifest.index_section) return Status::OK();
+  lance::table::IndexSection section;
+  if (!section.ParseFromArray(manifest.index_section->data(),
+                              static_cast<int>(manifest.index_section->size()))) {
+    return Corruption("the index section of version ", dataset.version(), " of table ",
+                      store.root(), " does not decode");
+  }
+  std::string columns, indices;
+  std::set<std::string> names;
+  for (const FieldCast& cast : casts) {
+    bool indexed = false;
+    for (const auto& index : section.indices()) {
+      if (std::count(index.fields().begin(), index.fields().end(), cast.old_id) == 0) {
+        continue;
+      }
+      indexed = true;
+      if (!names.insert(index.name()).second) continue;
+      indices += (indices.empty() ? "" : ", ") + index.name();
+    }
+    const Field* field = dataset.schema().FindById(cast.old_id);
+    if (indexed && field != nullptr) {
+      columns += (columns.empty() ? "" : ", ") + field->name;
+    }
+  }
+  if (names.empty()) return Status::OK();
+  return InvalidInput(
+      "Cannot cast column(s) [", columns, "] to a new type: they have ", names.size(),
+      " index(es) attached: [", indices,
+      "]. Drop the indices with drop_index() first, and create them again "
+      "afterwards");
 }
 
 Status CheckPrimaryKey(const Schema& schema) {

@@ -77,6 +77,10 @@ Result<AlteredFields> AlterFields(const file::Schema& table,
                                   std::span<const ColumnAlteration> alterations,
                                   int32_t first_id);
 
+// InvalidInput when a field that is cast has an index, as upstream has it: the index
+// would be lost.
+Status CheckNotIndexed(const Dataset& dataset, std::span<const FieldCast> casts);
+
 // The casts that a column may take: within integers, floats, text, binary, decimals,
 // durations; between dates, times and timestamps; to and from dictionaries of such
 // values; lists whose items may be cast. Values that do not fit are found when they are
