@@ -34,8 +34,10 @@ Result<std::shared_ptr<io::ObjectStore>> OpenBase(const TableEnv& env,
     }
   }
   const std::string key = "base-store:" + path;
-  if (auto cached = env.runtime->cache().Get<io::ObjectStore>(key)) {
-    return std::const_pointer_cast<io::ObjectStore>(cached);
+  if (env.runtime != nullptr) {
+    if (auto cached = env.runtime->cache().Get<io::ObjectStore>(key)) {
+      return std::const_pointer_cast<io::ObjectStore>(cached);
+    }
   }
   auto opened = io::OpenStore(path, /*create=*/false);
   if (!opened.ok()) {
@@ -43,7 +45,7 @@ Result<std::shared_ptr<io::ObjectStore>> OpenBase(const TableEnv& env,
                                             env.store->root() +
                                             " (it was moved or removed)");
   }
-  env.runtime->cache().Put(key, *opened, kStoreBytes);
+  if (env.runtime != nullptr) env.runtime->cache().Put(key, *opened, kStoreBytes);
   return opened;
 }
 

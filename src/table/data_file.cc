@@ -36,7 +36,9 @@ Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
   GLAIVE_ASSIGN_OR_RETURN(const FilePlace place, PlaceOf(env, file));
   const std::string& path = place.path;
   const std::string key = CacheKey(place);
-  if (auto cached = env.runtime->cache().Get<file::FileReader>(key)) return cached;
+  if (env.runtime != nullptr) {
+    if (auto cached = env.runtime->cache().Get<file::FileReader>(key)) return cached;
+  }
 
   GLAIVE_ASSIGN_OR_RETURN(const file::FileVersion version, DataFileVersionOf(file));
   std::optional<int64_t> size;
@@ -71,11 +73,14 @@ Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
     return WithContext(reader.status(),
                        "data file " + path + " of table " + env.store->root());
   }
-  env.runtime->cache().Put(key, *reader, (*reader)->memory_bytes());
+  if (env.runtime != nullptr) {
+    env.runtime->cache().Put(key, *reader, (*reader)->memory_bytes());
+  }
   return *reader;
 }
 
 void ForgetDataFile(const TableEnv& env, const lance::table::DataFile& file) {
+  if (env.runtime == nullptr) return;
   auto place = PlaceOf(env, file);
   if (place.ok()) env.runtime->cache().Erase(CacheKey(*place));
 }

@@ -18,6 +18,7 @@ namespace glaive::table {
 Result<file::FileVersion> DataFileVersionOf(const lance::table::DataFile& file);
 
 // Corruption when the file does not have the size or version that the manifest says.
+// Without a runtime (it may have ended before a reader of the table) nothing is shared.
 Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
     const TableEnv& env, const lance::table::DataFile& file);
 

@@ -241,7 +241,8 @@ class FragmentReaderImpl final : public FragmentReader {
   FragmentReaderImpl(TableEnv env, std::shared_ptr<FragmentState> state,
                      int64_t physical_rows,
                      std::shared_ptr<const DeletionVector> deletions)
-      : env_(std::move(env)),
+      : runtime_(env.runtime),
+        env_(WithoutRuntime(std::move(env))),
         state_(std::move(state)),
         physical_rows_(physical_rows),
         deletions_(std::move(deletions)) {}
@@ -472,7 +473,7 @@ class FragmentReaderImpl final : public FragmentReader {
     const FileSlot& slot = files_[static_cast<size_t>(index)];
     if (!slot.reader) {
       const auto& file = state_->message().files(index);
-      GLAIVE_ASSIGN_OR_RETURN(auto reader, OpenDataFile(env_, file));
+      GLAIVE_ASSIGN_OR_RETURN(auto reader, OpenDataFile(Env(), file));
       if (reader->num_rows() != physical_rows_) {
         return Corruption("data file ", file.path(), " of table ", env_.store->root(),
                           " has ", reader->num_rows(), " rows, the manifest says ",
@@ -501,7 +502,7 @@ class FragmentReaderImpl final : public FragmentReader {
     std::lock_guard lock(files_mutex_);
     for (size_t i = 0; i < files_.size(); ++i) {
       if (!files_[i].reader) continue;
-      ForgetDataFile(env_, state_->message().files(static_cast<int>(i)));
+      ForgetDataFile(Env(), state_->message().files(static_cast<int>(i)));
       files_[i].reader.reset();
     }
   }
@@ -592,7 +593,19 @@ class FragmentReaderImpl final : public FragmentReader {
                       " is in a data file, but none holds it");
   }
 
-  const TableEnv env_;
+  static TableEnv WithoutRuntime(TableEnv env) {
+    env.runtime.reset();
+    return env;
+  }
+  TableEnv Env() const {
+    TableEnv env = env_;
+    env.runtime = runtime_.lock();
+    return env;
+  }
+
+  // The runtime's cache holds this reader: a strong pointer would keep both for ever.
+  const std::weak_ptr<Runtime> runtime_;
+  const TableEnv env_;  // without the runtime
   const std::shared_ptr<FragmentState> state_;
   const int64_t physical_rows_;
   const std::shared_ptr<const DeletionVector> deletions_;

@@ -26,9 +26,10 @@ void ToProto(const MapUpdate& update, UpdateMap* out) {
     if (out->replace() && !value) {
       // Nothing is left of the old map: there is no key to remove.
       auto* entries = out->mutable_update_entries();
-      entries->erase(std::remove_if(entries->begin(), entries->end(),
-                                    [&](const auto& e) { return e.key() == key; }),
-                     entries->end());
+      entries->erase(
+          std::remove_if(entries->begin(), entries->end(),
+                         [&key = key](const auto& e) { return e.key() == key; }),
+          entries->end());
       continue;
     }
     lance::table::UpdateMapEntry* entry = nullptr;
