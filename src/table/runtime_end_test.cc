@@ -13,7 +13,7 @@ TEST(RuntimeEnd, ARuntimeEndsWithItsTables) {
   {
     const TableEnv env = MakeEnv(io::MakeMemoryStore());
     runtime = env.runtime;
-    ASSERT_OK_AND_ASSIGN(auto dataset, Create(env, Range(0, 10)));
+    ASSERT_OK_AND_ASSIGN(auto dataset, Create(env, Values{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
     ASSERT_OK_AND_ASSIGN(dataset, DeleteValues(*dataset, {3}));
     ASSERT_OK_AND_ASSIGN(auto values, ReadValues(*dataset));
     EXPECT_EQ(values.size(), 9u);
