@@ -103,7 +103,7 @@ class AsyncQueryBase:
     ) -> "pd.DataFrame":
         """The result as a pandas frame; see `LanceQueryBuilder.to_pandas`."""
         check_blob_mode(blob_mode)
-        return to_frame(await self.to_arrow(timeout), flatten, kwargs)
+        return to_frame(await self.to_arrow(timeout), flatten, kwargs, blob_mode)
 
     async def to_polars(self, timeout: Optional[timedelta] = None) -> "pl.DataFrame":
         """The result as a Polars frame."""

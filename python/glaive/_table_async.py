@@ -10,7 +10,7 @@ from . import merge as _merge
 from ._branches import AsyncBranches
 from ._maintenance import AsyncMaintenance
 from ._plan import Plan
-from ._query_common import check_blob_mode
+from ._query_common import check_blob_mode, check_blobs_shown
 from ._schema_changes import AsyncSchemaChanges
 from ._results import AddResult, DeleteResult, MergeResult, UpdateResult
 from ._unsupported import not_built, refuse
@@ -159,7 +159,7 @@ class AsyncTable(AsyncMaintenance, AsyncSchemaChanges):
     async def to_pandas(self, blob_mode: BlobMode = "lazy", **kwargs) -> "pd.DataFrame":
         """All rows as a pandas frame."""
         check_blob_mode(blob_mode)
-        return (await self.to_arrow()).to_pandas(**kwargs)
+        return check_blobs_shown(await self.to_arrow(), blob_mode).to_pandas(**kwargs)
 
     async def to_lance(self, **kwargs) -> "LanceDataset":
         """See `LanceTable.to_lance`."""

@@ -262,7 +262,7 @@ class LanceQueryBuilder(ABC):
         `flatten`: True spreads structs into columns "a.b", a positive number so many levels of them. ValueError otherwise.
         """
         check_blob_mode(blob_mode)
-        return to_frame(self.to_arrow(timeout=timeout), flatten, kwargs)
+        return to_frame(self.to_arrow(timeout=timeout), flatten, kwargs, blob_mode)
 
     def to_df(self) -> "pd.DataFrame":
         """Old name of `to_pandas`."""
@@ -439,7 +439,7 @@ class LanceTakeQueryBuilder(Take):
     ) -> "pd.DataFrame":
         """The rows as a pandas frame; see `LanceQueryBuilder.to_pandas`."""
         check_blob_mode(blob_mode)
-        return to_frame(self.to_arrow(timeout), flatten, kwargs)
+        return to_frame(self.to_arrow(timeout), flatten, kwargs, blob_mode)
 
     def to_polars(self, timeout: Optional[timedelta] = None) -> "pl.DataFrame":
         """The rows as a Polars frame."""

@@ -9,7 +9,7 @@ from . import _changes, _handle, _later, _not_built
 from . import merge as _merge
 from ._branches import Branches
 from ._maintenance import SyncMaintenance
-from ._query_common import check_blob_mode
+from ._query_common import check_blob_mode, check_blobs_shown
 from ._results import AddResult, DeleteResult, MergeResult, UpdateResult
 from ._schema_changes import SchemaChanges
 from ._table_async import AsyncTable, AsyncTags
@@ -130,7 +130,7 @@ class Table(ABC):
     def to_pandas(self, blob_mode: BlobMode = "lazy", **kwargs) -> "pd.DataFrame":
         """All rows as a pandas frame; `kwargs` go to `pa.Table.to_pandas`."""
         check_blob_mode(blob_mode)
-        return self.to_arrow().to_pandas(**kwargs)
+        return check_blobs_shown(self.to_arrow(), blob_mode).to_pandas(**kwargs)
 
 
 @not_built(*_later.TABLE, *_later.TABLE_LSM, *_later.TABLE_SYNC)
