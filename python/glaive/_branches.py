@@ -18,6 +18,8 @@ _U63 = 2**63 - 1
 def _check_name(name: str) -> str:
     if not isinstance(name, str):
         raise InvalidTypeError(f"a branch is named by text, not {name!r}")
+    if not name:
+        raise InvalidInputError("branch name must be a non-empty string")
     return name
 
 

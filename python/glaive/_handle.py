@@ -143,8 +143,14 @@ def dataset(native, options):
     """The table's present version as a `glaive.lance.LanceDataset`."""
     from . import lance
 
-    options.setdefault("version", native.version())
-    return lance.dataset(native.uri, **options)
+    branch = native.current_branch()
+    if branch is None:
+        options.setdefault("version", native.version())
+        return lance.dataset(native.uri, **options)
+    version = options.pop("version", native.version())
+    if not isinstance(version, tuple):
+        version = (branch, version)
+    return lance.dataset(native.uri, **options).checkout_version(version)
 
 
 def lazy_frame(native, batch_size):

@@ -124,6 +124,12 @@ def test_branches_of_tables(maker, other, sides, tmp_path):
             with pytest.raises(SideError) as error:
                 side.run(f"lancedb.connect(uri).open_table('t').branches.{call}", uri=uri)
             assert "RuntimeError" in error.value.bases, (side.name, call, error.value)
+        for call in ("checkout('')", "create('')", "delete('')"):
+            with pytest.raises(SideError, match="non-empty") as error:
+                side.run(f"lancedb.connect(uri).open_table('t').branches.{call}", uri=uri)
+            assert "ValueError" in error.value.bases, (side.name, call, error.value)
+        code = "db = lancedb.connect(uri)\nreturn [db.open_table('t', branch=b).to_lance().count_rows() for b in ('dev', None)]"
+        assert side.run(code, uri=uri) == [3, 3], side.name
     make.run("lancedb.connect(uri).open_table('t').branches.delete('dev')", uri=uri)
     assert use.run("return sorted(lancedb.connect(uri).open_table('t').branches.list())", uri=uri) == ["old"]
 
