@@ -22,7 +22,7 @@ Result<std::vector<FoundRows>> FindRows(const table::Dataset& dataset,
   }
   MorselOptions cut;
   cut.max_rows = 65536;
-  cut.max_bytes = cut.task_bytes = INT64_MAX;
+  cut.max_bytes = cut.task_bytes = kMaxBatchBytes;
   GLAIVE_ASSIGN_OR_RETURN(const MorselPlan morsels, CutMorsels(dataset, *widest, cut));
   std::vector<FoundRows> found(morsels.morsels.size());
   GLAIVE_RETURN_NOT_OK(dataset.env().runtime->ParallelFor(

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <limits>
 
+#include "format/table.pb.h"
 #include "table/deletion_vector.h"
 #include "table/fragment_reader.h"
 
 namespace glaive::exec {
 namespace {
 
-// Fragments below this are one morsel; nothing about their pages is asked.
+// Fragments below this are one morsel, unless their rows are huge; nothing about their
+// pages is asked.
 constexpr int64_t kSmallFragmentRows = 256;
+constexpr int64_t kSmallFragmentBytes = int64_t{4} << 20;
 // Pages are put together up to this size; larger ones are worth a cut of their own.
 constexpr int64_t kSmallPageBytes = int64_t{256} << 10;
 // What each morsel costs beside its rows, in the measure of `task_rows`.
@@ -59,8 +62,10 @@ class Cutter {
  private:
   Status CutFragment(int fragment, int64_t begin, int64_t end) {
     if (begin >= end) return Status::OK();
-    if (end - begin <= std::min(kSmallFragmentRows, options_.max_rows) ||
-        widest_.empty()) {
+    if (widest_.empty() ||
+        (end - begin <= std::min(kSmallFragmentRows, options_.max_rows) &&
+         (end - begin == 1 ||
+          SmallFiles(dataset_.fragment(fragment), kSmallFragmentBytes)))) {
       if (options_.exact) return CutExactly(fragment, begin, end, 1);
       for (int64_t start = begin; start < end; start += options_.max_rows) {
         Add({fragment, start, std::min(options_.max_rows, end - start)}, 1);
@@ -142,6 +147,16 @@ class Cutter {
 };
 
 }  // namespace
+
+bool SmallFiles(const lance::table::DataFragment& fragment, int64_t most) {
+  int64_t bytes = 0;
+  for (const auto& file : fragment.files()) {
+    const auto size = static_cast<int64_t>(file.file_size_bytes());
+    if (size <= 0 || size > most) return false;
+    bytes += size;
+  }
+  return bytes <= most;
+}
 
 Result<MorselPlan> CutMorsels(const table::Dataset& dataset, const BoundColumns& widest,
                               const MorselOptions& options) {

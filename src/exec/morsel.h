@@ -46,6 +46,13 @@ struct MorselOptions {
   std::optional<int64_t> take_rows;
 };
 
+// What one batch holds at most: a column of text has 32-bit offsets.
+inline constexpr int64_t kMaxBatchBytes = int64_t{256} << 20;
+
+// Whether the manifest says that the data files have at most so many bytes together.
+// False when it says nothing.
+bool SmallFiles(const lance::table::DataFragment& fragment, int64_t most);
+
 // `widest`: the columns whose pages decide where to cut.
 Result<MorselPlan> CutMorsels(const table::Dataset& dataset, const BoundColumns& widest,
                               const MorselOptions& options);

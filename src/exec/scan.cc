@@ -175,7 +175,7 @@ Result<int64_t> CountRows(const table::Dataset& dataset, const std::string& filt
   cut.max_rows = std::clamp<int64_t>(dataset.count_rows() / runtime.num_threads() + 1,
                                      kLeast, kMost);
   cut.task_rows = cut.max_rows;
-  cut.max_bytes = cut.task_bytes = INT64_MAX;
+  cut.max_bytes = cut.task_bytes = kMaxBatchBytes;
   GLAIVE_ASSIGN_OR_RETURN(const MorselPlan morsels,
                           CutMorsels(dataset, *plan->read, cut));
   std::vector<int64_t> counts(morsels.tasks.size());

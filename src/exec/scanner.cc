@@ -66,7 +66,7 @@ Result<MorselPlan> Scanner::Cut(bool streaming) const {
     cut.max_rows = std::clamp(share, kLeastFilterRows, kFilterRows);
     cut.task_rows = cut.max_rows;
     cut.task_bytes = INT64_MAX;
-    cut.max_bytes = INT64_MAX;
+    cut.max_bytes = kMaxBatchBytes;
     // With a limit the first rows may be all that is needed.
     if (options_.limit) {
       cut.max_rows = cut.task_rows =
@@ -103,18 +103,50 @@ Result<BatchVector> Scanner::RunTask(const MorselPlan& plan,
       GLAIVE_ASSIGN_OR_RETURN(fragment,
                               FragmentRows::Open(*dataset_, *state_, morsel.fragment));
     }
-    GLAIVE_ASSIGN_OR_RETURN(const RowMask mask, SelectRows(*fragment, filter_.get(),
-                                                           morsel.start, morsel.count));
-    if (mask.count == 0) continue;
-    GLAIVE_ASSIGN_OR_RETURN(
-        auto batch, ReadSelected(*fragment, *output_, morsel.start, morsel.count, mask));
-    if (options_.exact_batches && filter_ != nullptr) {
-      AppendPieces(*fragment, morsel, mask, *batch, &batches);
-    } else {
-      batches.push_back(std::move(batch));
-    }
+    GLAIVE_RETURN_NOT_OK(RunMorsel(*fragment, morsel, &batches));
   }
   return batches;
+}
+
+Status Scanner::RunMorsel(const FragmentRows& fragment, const Morsel& morsel,
+                          BatchVector* out) const {
+  GLAIVE_ASSIGN_OR_RETURN(const RowMask mask, SelectRows(fragment, filter_.get(),
+                                                         morsel.start, morsel.count));
+  if (mask.count == 0) return Status::OK();
+  if (filter_ != nullptr && mask.count > 1) {
+    // Morsels were cut by what the filter reads; rows of the output may be far larger.
+    GLAIVE_ASSIGN_OR_RETURN(const bool too_much, PassesOneBatch(fragment, mask.count));
+    if (too_much) {
+      const int64_t half = morsel.count / 2;
+      for (const Morsel& part :
+           {Morsel{morsel.fragment, morsel.start, half, morsel.bytes / 2},
+            Morsel{morsel.fragment, morsel.start + half, morsel.count - half,
+                   morsel.bytes / 2}}) {
+        GLAIVE_RETURN_NOT_OK(RunMorsel(fragment, part, out));
+      }
+      return Status::OK();
+    }
+  }
+  GLAIVE_ASSIGN_OR_RETURN(
+      auto batch, ReadSelected(fragment, *output_, morsel.start, morsel.count, mask));
+  if (options_.exact_batches && filter_ != nullptr) {
+    AppendPieces(fragment, morsel, mask, *batch, out);
+  } else {
+    out->push_back(std::move(batch));
+  }
+  return Status::OK();
+}
+
+Result<bool> Scanner::PassesOneBatch(const FragmentRows& fragment, int64_t rows) const {
+  if (output_->read->empty() ||
+      SmallFiles(dataset_->fragment(fragment.index), kMaxBatchBytes)) {
+    return false;
+  }
+  GLAIVE_ASSIGN_OR_RETURN(
+      auto projection, output_->read->Bind(*dataset_, fragment.index, *fragment.reader));
+  const int64_t row_bytes =
+      std::max<int64_t>(1, fragment.reader->EstimateRowBytes(*projection));
+  return rows > kMaxBatchBytes / row_bytes;
 }
 
 void Scanner::AppendPieces(const FragmentRows& fragment, const Morsel& morsel,

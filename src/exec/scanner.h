@@ -37,6 +37,11 @@ class Scanner {
 
  private:
   Scanner() = default;
+  // Appends the rows of a morsel that pass the filter.
+  Status RunMorsel(const FragmentRows& fragment, const Morsel& morsel,
+                   BatchVector* out) const;
+  // Whether so many rows of the output are more than a batch should hold.
+  Result<bool> PassesOneBatch(const FragmentRows& fragment, int64_t rows) const;
   // Cuts the rows of a morsel, `batch`, as exact_batches asks for.
   void AppendPieces(const FragmentRows& fragment, const Morsel& morsel,
                     const RowMask& mask, const arrow::RecordBatch& batch,
