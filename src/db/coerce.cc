@@ -38,7 +38,7 @@ Status CastError(const std::string& path, const std::string& what) {
 }
 
 Result<ArrayPtr> CoerceArray(const ArrayPtr& input, const arrow::Field& target,
-                             const std::string& path);
+                             const std::string& path, Fractions fractions);
 
 // The buffer of validity bits aligned to offset 0, or null.
 Result<std::shared_ptr<arrow::Buffer>> AlignedValidity(const arrow::Array& array) {
@@ -55,7 +55,7 @@ Result<std::shared_ptr<arrow::Buffer>> AlignedValidity(const arrow::Array& array
 }
 
 Result<ArrayPtr> CoerceStruct(const ArrayPtr& input, const arrow::Field& target,
-                              const std::string& path) {
+                              const std::string& path, Fractions fractions) {
   const auto& array = static_cast<const arrow::StructArray&>(*input);
   const auto& from = static_cast<const arrow::StructType&>(*array.type());
   const auto& to = static_cast<const arrow::StructType&>(*target.type());
@@ -72,9 +72,9 @@ Result<ArrayPtr> CoerceStruct(const ArrayPtr& input, const arrow::Field& target,
     if (index >= 0) {
       // Nulls below a null struct are no nulls of the member: the file writer tells them
       // apart.
-      GLAIVE_ASSIGN_OR_RETURN(
-          auto child,
-          CoerceArray(array.field(index), *field->WithNullable(true), child_path));
+      GLAIVE_ASSIGN_OR_RETURN(auto child,
+                              CoerceArray(array.field(index), *field->WithNullable(true),
+                                          child_path, fractions));
       children.push_back(std::move(child));
     } else if (field->nullable()) {
       GLAIVE_ASSIGN_OR_RETURN(auto child,
@@ -176,7 +176,7 @@ Result<std::shared_ptr<arrow::Buffer>> OffsetBuffer(const std::vector<int64_t>& 
 }
 
 Result<ArrayPtr> CoerceList(const ArrayPtr& input, const arrow::Field& target,
-                            const std::string& path) {
+                            const std::string& path, Fractions fractions) {
   const arrow::Field& item = *target.type()->field(0);
   ListParts parts = PartsOf(*input);
   GLAIVE_ASSIGN_OR_RETURN(auto validity, AlignedValidity(*input));
@@ -186,13 +186,14 @@ Result<ArrayPtr> CoerceList(const ArrayPtr& input, const arrow::Field& target,
     const auto& fixed = static_cast<const arrow::FixedSizeListType&>(*target.type());
     GLAIVE_ASSIGN_OR_RETURN(auto items,
                             FixedItems(*input, parts, fixed.list_size(), path));
-    GLAIVE_ASSIGN_OR_RETURN(items,
-                            CoerceArray(items, *item.WithNullable(true), item_path));
+    GLAIVE_ASSIGN_OR_RETURN(
+        items, CoerceArray(items, *item.WithNullable(true), item_path, fractions));
     return std::make_shared<arrow::FixedSizeListArray>(
         target.type(), length, std::move(items), std::move(validity),
         input->null_count());
   }
-  GLAIVE_ASSIGN_OR_RETURN(auto items, CoerceArray(parts.values, item, item_path));
+  GLAIVE_ASSIGN_OR_RETURN(auto items,
+                          CoerceArray(parts.values, item, item_path, fractions));
   if (target.type()->id() == arrow::Type::LIST) {
     GLAIVE_ASSIGN_OR_RETURN(auto offsets, OffsetBuffer<int32_t>(parts.offsets, path));
     return std::make_shared<arrow::ListArray>(target.type(), length, std::move(offsets),
@@ -207,10 +208,11 @@ Result<ArrayPtr> CoerceList(const ArrayPtr& input, const arrow::Field& target,
 
 Result<ArrayPtr> CastLeaf(const ArrayPtr& input,
                           const std::shared_ptr<arrow::DataType>& type,
-                          const std::string& path) {
+                          const std::string& path, Fractions fractions) {
   arrow::Datum datum(input);
-  // Fractions are cut off, but what is out of the integer's range stays an error.
-  if (arrow::is_floating(input->type_id()) && arrow::is_integer(type->id())) {
+  // Fractions may be cut off, but what is out of the integer's range stays an error.
+  if (fractions == Fractions::kCutOff && arrow::is_floating(input->type_id()) &&
+      arrow::is_integer(type->id())) {
     if (input->type_id() == arrow::Type::HALF_FLOAT) {
       GLAIVE_ASSIGN_OR_RETURN(datum, arrow::compute::Cast(datum, arrow::float32()));
     }
@@ -249,7 +251,7 @@ bool IsJson(const arrow::Field& field) {
 }
 
 Result<ArrayPtr> CoerceArray(const ArrayPtr& given, const arrow::Field& target,
-                             const std::string& path) {
+                             const std::string& path, Fractions fractions) {
   const arrow::DataType& to = *target.type();
   if (to.id() == arrow::Type::EXTENSION) {
     const auto& extension = static_cast<const arrow::ExtensionType&>(to);
@@ -258,8 +260,8 @@ Result<ArrayPtr> CoerceArray(const ArrayPtr& given, const arrow::Field& target,
       return given;
     }
     auto storage_field = target.WithType(extension.storage_type());
-    GLAIVE_ASSIGN_OR_RETURN(auto storage,
-                            CoerceArray(StorageOf(given), *storage_field, path));
+    GLAIVE_ASSIGN_OR_RETURN(
+        auto storage, CoerceArray(StorageOf(given), *storage_field, path, fractions));
     return arrow::ExtensionType::WrapArray(target.type(), storage);
   }
   ArrayPtr input = StorageOf(given);
@@ -269,16 +271,16 @@ Result<ArrayPtr> CoerceArray(const ArrayPtr& given, const arrow::Field& target,
     return arrow::MakeArrayOfNull(target.type(), input->length());
   }
   if (to.id() == arrow::Type::STRUCT && input->type_id() == arrow::Type::STRUCT) {
-    return CoerceStruct(input, target, path);
+    return CoerceStruct(input, target, path, fractions);
   }
   if (IsListLike(to) && IsListLike(*input->type()))
-    return CoerceList(input, target, path);
+    return CoerceList(input, target, path, fractions);
   if (to.id() == arrow::Type::STRUCT || IsListLike(to) ||
       input->type_id() == arrow::Type::STRUCT) {
     return SchemaMismatch("Append with different schema: column '", path, "' has type ",
                           input->type()->ToString(), ", the table has ", to.ToString());
   }
-  return CastLeaf(input, target.type(), path);
+  return CastLeaf(input, target.type(), path, fractions);
 }
 
 template <typename ArrayType, typename IsNan>
@@ -326,11 +328,12 @@ class CoercingReader : public arrow::RecordBatchReader {
  public:
   CoercingReader(std::shared_ptr<arrow::RecordBatchReader> data,
                  std::shared_ptr<arrow::Schema> schema, std::vector<int> sources,
-                 bool reject_nan)
+                 bool reject_nan, Fractions fractions)
       : data_(std::move(data)),
         schema_(std::move(schema)),
         sources_(std::move(sources)),
-        reject_nan_(reject_nan) {}
+        reject_nan_(reject_nan),
+        fractions_(fractions) {}
 
   std::shared_ptr<arrow::Schema> schema() const override { return schema_; }
 
@@ -345,8 +348,8 @@ class CoercingReader : public arrow::RecordBatchReader {
     columns.reserve(sources_.size());
     for (size_t i = 0; i < sources_.size(); ++i) {
       const arrow::Field& field = *schema_->field(static_cast<int>(i));
-      GLAIVE_ASSIGN_OR_RETURN(
-          auto column, CoerceArray(batch->column(sources_[i]), field, field.name()));
+      GLAIVE_ASSIGN_OR_RETURN(auto column, CoerceArray(batch->column(sources_[i]), field,
+                                                       field.name(), fractions_));
       if (reject_nan_) GLAIVE_RETURN_NOT_OK(RejectNan(*StorageOf(column), field.name()));
       columns.push_back(std::move(column));
     }
@@ -361,13 +364,14 @@ class CoercingReader : public arrow::RecordBatchReader {
   std::shared_ptr<arrow::Schema> schema_;
   std::vector<int> sources_;  // column of `data_` for each field of `schema_`
   bool reject_nan_;
+  Fractions fractions_;
 };
 
 }  // namespace
 
 Result<std::shared_ptr<arrow::RecordBatchReader>> CoerceToSchema(
     std::shared_ptr<arrow::RecordBatchReader> data, std::shared_ptr<arrow::Schema> target,
-    bool reject_nan) {
+    bool reject_nan, Fractions fractions) {
   const auto given = data->schema();
   for (const auto& field : given->fields()) {
     if (target->GetFieldIndex(field->name()) < 0) {
@@ -398,7 +402,7 @@ Result<std::shared_ptr<arrow::RecordBatchReader>> CoerceToSchema(
   }
   auto schema = arrow::schema(std::move(fields), target->metadata());
   return std::make_shared<CoercingReader>(std::move(data), std::move(schema),
-                                          std::move(sources), reject_nan);
+                                          std::move(sources), reject_nan, fractions);
 }
 
 }  // namespace glaive::db

@@ -36,7 +36,9 @@ Result<std::shared_ptr<arrow::RecordBatchReader>> Coerce(
     bool* in_memory) {
   GLAIVE_ASSIGN_OR_RETURN(auto target, TargetOf(dataset, *source->schema()));
   if (!source->schema()->Equals(*target, /*check_metadata=*/false)) *in_memory = false;
-  return CoerceToSchema(std::move(source), std::move(target), /*reject_nan=*/true);
+  // A key of 2.5 must not meet the row 2. NaN vectors are taken, as upstream does here.
+  return CoerceToSchema(std::move(source), std::move(target), /*reject_nan=*/false,
+                        Fractions::kRefuse);
 }
 
 }  // namespace

@@ -160,6 +160,9 @@ Status SetOption(const OptionName& option, const Json& value, CompactionOptions*
   } else if (name == "num_threads") {
     out->num_threads = count;
   } else if (name == "batch_size") {
+    if (count == 0) {
+      return InvalidInput("Invalid user input: batch_size must be greater than 0");
+    }
     out->batch_size = count;
   } else if (name == "io_buffer_size") {
     out->io_buffer_size = count;

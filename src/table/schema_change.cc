@@ -77,6 +77,14 @@ Status CheckTopLevelName(const std::string& name) {
         "Top level field ", name,
         " cannot contain `.`. Maybe you meant to create a struct field?");
   }
+  // A column of such a name could not be told from what scans add by themselves.
+  for (const std::string_view reserved :
+       {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version",
+        "_row_last_updated_at_version"}) {
+    if (name == reserved) {
+      return SchemaMismatch("the name ", name, " is reserved; choose another one");
+    }
+  }
   return Status::OK();
 }
 

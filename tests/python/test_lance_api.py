@@ -573,8 +573,6 @@ def test_methods_that_are_not_built_name_themselves(ds, name):
 
 
 def test_properties_that_are_not_built_name_themselves(ds):
-    with pytest.raises(NotImplementedError, match="LanceDataset.branches"):
-        ds.branches
     with pytest.raises(NotImplementedError, match="LanceDataset.commit"):
         lance.LanceDataset.commit("x", None)
 

@@ -311,3 +311,22 @@ def test_async(tmp_path):
         assert sorted((r["k"], r["s"]) for r in (await t.to_arrow()).to_pylist()) == [(1, "a"), (2, "B"), (3, "C")]
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("row", [{"k": 2.5, "n": 77}, {"k": 1.0, "n": 7.9}])
+def test_fractions_are_not_cut_off(tmp_path, row):
+    """A key of 2.5 is not the key 2; upstream refuses it as well."""
+    t = glaive.connect(tmp_path).create_table("t", pa.table({"k": [1, 2, 3], "n": [1, 2, 3]}))
+    for source in ([row], pa.Table.from_pylist([row])):
+        with pytest.raises(ValueError, match="truncated"):
+            UPSERT(t, "k", source)
+    assert t.version == 1 and t.to_arrow().to_pydict() == {"k": [1, 2, 3], "n": [1, 2, 3]}
+    UPSERT(t, "k", [{"k": 2.0, "n": 8.0}])
+    assert sorted(t.to_arrow().to_pylist(), key=lambda r: r["k"])[1] == {"k": 2, "n": 8}
+
+
+def test_vectors_with_nan_are_taken(tmp_path):
+    kind = pa.list_(pa.float32(), 2)
+    t = glaive.connect(tmp_path).create_table("t", pa.table({"k": [1, 2], "v": pa.array([[1, 2], [3, 4]], kind)}))
+    t.merge_insert("k").when_matched_update_all().execute(pa.table({"k": [2], "v": pa.array([[float("nan"), 1]], kind)}))
+    assert str({r["k"]: r["v"] for r in t.to_arrow().to_pylist()}[2]) == "[nan, 1.0]"

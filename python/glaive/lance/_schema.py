@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional
 import pyarrow as pa
 
 from .._schema_changes import entries, native_alteration
+from ..exceptions import InvalidInputError
 from ._data import to_stream
 
 _ALTERATION_KEYS = ("name", "nullable", "data_type")
@@ -45,6 +46,8 @@ class SchemaChanges:
         """
         if isinstance(transforms, pa.Field):
             transforms = [transforms]
+        if batch_size is not None and batch_size < 1:
+            raise InvalidInputError(f"batch_size must be greater than zero, not {batch_size}")
         if isinstance(transforms, list) and transforms and isinstance(transforms[0], pa.Field):
             transforms = pa.schema(transforms)
         if isinstance(transforms, pa.Schema):
