@@ -5,7 +5,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 PY := .venv/bin/python
 # A fresh seed for each run; `make test SEED=123` repeats one.
-SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
+SEED := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 export CCACHE_COMPRESS ?= 1
 CMAKE_FLAGS := $(if $(CI),-DGLAIVE_WERROR=ON)
 
