@@ -30,6 +30,9 @@ enum class ErrorKind : uint8_t {
   kCancelled,          // the caller asked to stop
   kTimeout,            // the caller's deadline passed
   kClosed,             // the handle was closed
+  kFenced,             // another writer claimed the shard: open a new writer
+  kWriterFailed,       // an append failed or its outcome is unknown; the writer serves
+                       // nothing any more: open a new one, which replays the log
   kInternal,           // a broken invariant: please report
 };
 

@@ -91,6 +91,12 @@ class QueryTimeoutError(GlaiveError, RuntimeError, TimeoutError):
 class ClosedError(GlaiveError, RuntimeError):
     """kind "Closed": the connection or table "is closed"."""
 
+class WriterFencedError(GlaiveError, RuntimeError, OSError):
+    """kind "Fenced": another writer claimed the shard; open a new one."""
+
+class WriterFailedError(GlaiveError, RuntimeError, OSError):
+    """kind "WriterFailed": an append to the log failed; open a new writer, which replays what was acknowledged."""
+
 class InternalError(GlaiveError, RuntimeError):
     """kind "Internal": a broken invariant of the engine."""
 

@@ -21,6 +21,8 @@ from ._glaive import (
     SchemaMismatchError,
     StoreError,
     TooManyRetriesError,
+    WriterFailedError,
+    WriterFencedError,
 )
 
 __all__ = [
@@ -50,6 +52,8 @@ __all__ = [
     "SchemaMismatchError",
     "StoreError",
     "TooManyRetriesError",
+    "WriterFailedError",
+    "WriterFencedError",
 ]
 
 

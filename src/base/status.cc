@@ -28,6 +28,8 @@ arrow::StatusCode CodeOf(ErrorKind kind) {
       return arrow::StatusCode::NotImplemented;
     case ErrorKind::kIo:
     case ErrorKind::kCorruption:
+    case ErrorKind::kFenced:
+    case ErrorKind::kWriterFailed:
       return arrow::StatusCode::IOError;
     case ErrorKind::kResourceExhausted:
       return arrow::StatusCode::CapacityError;
@@ -75,6 +77,10 @@ std::string_view ErrorKindName(ErrorKind kind) {
       return "Timeout";
     case ErrorKind::kClosed:
       return "Closed";
+    case ErrorKind::kFenced:
+      return "Fenced";
+    case ErrorKind::kWriterFailed:
+      return "WriterFailed";
     case ErrorKind::kInternal:
       return "Internal";
   }

@@ -47,6 +47,8 @@ GLAIVE_DEFINE_ERROR(ResourceExhausted, ErrorKind::kResourceExhausted)
 GLAIVE_DEFINE_ERROR(Cancelled, ErrorKind::kCancelled)
 GLAIVE_DEFINE_ERROR(TimedOut, ErrorKind::kTimeout)
 GLAIVE_DEFINE_ERROR(Closed, ErrorKind::kClosed)
+GLAIVE_DEFINE_ERROR(Fenced, ErrorKind::kFenced)
+GLAIVE_DEFINE_ERROR(WriterFailed, ErrorKind::kWriterFailed)
 GLAIVE_DEFINE_ERROR(InternalError, ErrorKind::kInternal)
 #undef GLAIVE_DEFINE_ERROR
 

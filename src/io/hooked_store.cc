@@ -184,17 +184,27 @@ class HookedStore : public ObjectStore {
              bool durable) override {
     return RunHooked(
         hook_.get(), StoreOp::kPut, path,
-        [&] { return Written(StoreOp::kPut, inner_->Put(path, bytes, durable), bytes); },
+        [&] {
+          return Written(StoreOp::kPut, inner_->Put(path, bytes, durable), bytes.size());
+        },
         [&] { (void)inner_->PutIfAbsent(path, FirstHalf(bytes)).ok(); });
   }
 
-  Status PutIfAbsent(std::string_view path, std::span<const uint8_t> bytes) override {
+  Status PutPartsIfAbsent(std::string_view path, ByteParts parts, bool durable) override {
+    size_t size = 0;
+    for (const auto& part : parts) size += part.size();
     return RunHooked(
         hook_.get(), StoreOp::kPutIfAbsent, path,
         [&] {
-          return Written(StoreOp::kPutIfAbsent, inner_->PutIfAbsent(path, bytes), bytes);
+          return Written(StoreOp::kPutIfAbsent,
+                         inner_->PutPartsIfAbsent(path, parts, durable), size);
         },
-        [&] { (void)inner_->PutIfAbsent(path, FirstHalf(bytes)).ok(); });
+        [&] {
+          std::vector<uint8_t> joined;
+          for (const auto& part : parts)
+            joined.insert(joined.end(), part.begin(), part.end());
+          (void)inner_->PutIfAbsent(path, FirstHalf(joined)).ok();
+        });
   }
 
   Status Delete(std::string_view path) override {
@@ -231,8 +241,8 @@ class HookedStore : public ObjectStore {
     });
   }
 
-  Status Written(StoreOp op, Status status, std::span<const uint8_t> bytes) {
-    if (status.ok()) hook_->Done(op, 1, static_cast<int64_t>(bytes.size()));
+  Status Written(StoreOp op, Status status, size_t bytes) {
+    if (status.ok()) hook_->Done(op, 1, static_cast<int64_t>(bytes));
     return status;
   }
 

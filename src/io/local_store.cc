@@ -227,16 +227,16 @@ class LocalStore : public ObjectStore {
     return ReplaceFile(full, bytes, durable);
   }
 
-  Status PutIfAbsent(std::string_view path, std::span<const uint8_t> bytes) override {
+  Status PutPartsIfAbsent(std::string_view path, ByteParts parts, bool durable) override {
     GLAIVE_ASSIGN_OR_RETURN(const std::string full, FullPath(path));
     const std::string parent(ParentPath(full));
-    Status status = WriteNewFile(full, bytes, &shared_->publish_method);
+    Status status = WriteNewFile(full, parts, durable, &shared_->publish_method);
     if (KindOf(status) == ErrorKind::kNotFound) {
       GLAIVE_RETURN_NOT_OK(MakeDirectories(parent, true));
-      status = WriteNewFile(full, bytes, &shared_->publish_method);
+      status = WriteNewFile(full, parts, durable, &shared_->publish_method);
     }
     GLAIVE_RETURN_NOT_OK(status);
-    return SyncDirectory(parent);
+    return durable ? SyncDirectory(parent) : Status::OK();
   }
 
   Status Delete(std::string_view path) override {

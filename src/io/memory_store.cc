@@ -24,10 +24,13 @@ int64_t NowMicros() {
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
-Result<BufferPtr> CopyOf(std::span<const uint8_t> bytes) {
+Result<BufferPtr> CopyOf(ByteParts parts) {
+  size_t size = 0;
+  for (const auto& part : parts) size += part.size();
   GLAIVE_ASSIGN_OR_RETURN(BufferPtr buffer,
-                          arrow::AllocateBuffer(static_cast<int64_t>(bytes.size())));
-  if (!bytes.empty()) std::memcpy(buffer->mutable_data(), bytes.data(), bytes.size());
+                          arrow::AllocateBuffer(static_cast<int64_t>(size)));
+  uint8_t* out = buffer->mutable_data();
+  for (const auto& part : parts) out = std::copy(part.begin(), part.end(), out);
   return buffer;
 }
 
@@ -186,15 +189,15 @@ class MemoryStore : public ObjectStore {
 
   Status Put(std::string_view path, std::span<const uint8_t> bytes, bool) override {
     GLAIVE_ASSIGN_OR_RETURN(const std::string key, Key(path));
-    GLAIVE_ASSIGN_OR_RETURN(BufferPtr content, CopyOf(bytes));
+    GLAIVE_ASSIGN_OR_RETURN(BufferPtr content, CopyOf(ByteParts(&bytes, 1)));
     std::unique_lock lock(objects_->mutex);
     objects_->by_path.insert_or_assign(key, Objects::Object{content, NowMicros()});
     return Status::OK();
   }
 
-  Status PutIfAbsent(std::string_view path, std::span<const uint8_t> bytes) override {
+  Status PutPartsIfAbsent(std::string_view path, ByteParts parts, bool) override {
     GLAIVE_ASSIGN_OR_RETURN(const std::string key, Key(path));
-    GLAIVE_ASSIGN_OR_RETURN(BufferPtr content, CopyOf(bytes));
+    GLAIVE_ASSIGN_OR_RETURN(BufferPtr content, CopyOf(parts));
     std::unique_lock lock(objects_->mutex);
     if (!objects_->by_path.try_emplace(key, Objects::Object{content, NowMicros()})
              .second) {

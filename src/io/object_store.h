@@ -25,6 +25,9 @@ struct ByteRange {
   int64_t length = 0;
 };
 
+// Pieces of one object, in order.
+using ByteParts = std::span<const std::span<const uint8_t>>;
+
 struct ObjectInfo {
   std::string path;
   int64_t size_bytes = 0;
@@ -93,8 +96,13 @@ class ObjectStore {
   virtual Status Put(std::string_view path, std::span<const uint8_t> bytes,
                      bool durable = true) = 0;
   // AlreadyExists when `path` exists; otherwise as Put. Exactly one of several callers
-  // succeeds.
-  virtual Status PutIfAbsent(std::string_view path, std::span<const uint8_t> bytes) = 0;
+  // succeeds. The object is `parts` one after the other, so that nobody has to join them.
+  // Not `durable`: it survives the death of the process, not that of the machine.
+  virtual Status PutPartsIfAbsent(std::string_view path, ByteParts parts,
+                                  bool durable = true) = 0;
+  Status PutIfAbsent(std::string_view path, std::span<const uint8_t> bytes) {
+    return PutPartsIfAbsent(path, ByteParts(&bytes, 1));
+  }
   virtual Status Delete(std::string_view path) = 0;  // a missing object is no error
   // Deletes each of `paths`; one outcome each. Cheaper than one by one where a deletion
   // is made durable by a call of its own.

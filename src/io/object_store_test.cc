@@ -69,6 +69,28 @@ TEST_P(ObjectStoreTest, HeadAndExistsKnowObjectsOnly) {
   EXPECT_FALSE(store_->Exists("d/x/y").ValueOrDie());
 }
 
+TEST_P(ObjectStoreTest, PartsAreJoinedInOrder) {
+  // More pieces than one call to the kernel takes, empty ones among them.
+  std::vector<uint8_t> expected;
+  std::vector<std::vector<uint8_t>> pieces;
+  for (int i = 0; i < 1500; ++i) {
+    pieces.emplace_back(static_cast<size_t>(i % 7), static_cast<uint8_t>(i));
+    expected.insert(expected.end(), pieces.back().begin(), pieces.back().end());
+  }
+  const std::vector<std::span<const uint8_t>> parts(pieces.begin(), pieces.end());
+  for (const bool durable : {true, false}) {
+    const std::string path = durable ? "a/synced" : "a/cached";
+    ASSERT_OK(store_->PutPartsIfAbsent(path, parts, durable));
+    ASSERT_OK_AND_ASSIGN(const auto got, store_->Get(path));
+    EXPECT_EQ(std::vector<uint8_t>(got->data(), got->data() + got->size()), expected);
+    EXPECT_KIND(ErrorKind::kAlreadyExists,
+                store_->PutPartsIfAbsent(path, parts, durable));
+  }
+  ASSERT_OK(store_->PutPartsIfAbsent("a/empty", {}));
+  ASSERT_OK_AND_ASSIGN(const auto empty, store_->Get("a/empty"));
+  EXPECT_EQ(empty->size(), 0);
+}
+
 TEST_P(ObjectStoreTest, PutIfAbsentNeverReplaces) {
   ASSERT_OK(store_->PutIfAbsent("v/1.manifest", Bytes("mine")));
   EXPECT_KIND(ErrorKind::kAlreadyExists, store_->PutIfAbsent("v/1.manifest", Bytes("x")));

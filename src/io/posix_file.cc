@@ -10,6 +10,7 @@
 
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include "io/path.h"
 
@@ -95,6 +96,39 @@ Status WriteAll(int fd, std::span<const uint8_t> bytes, std::string_view path) {
       return ErrnoStatus(errno, "write", path);
     }
     bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return Status::OK();
+}
+
+Status WriteParts(int fd, std::span<const std::span<const uint8_t>> parts,
+                  std::string_view path) {
+  constexpr size_t kPartsPerCall = 256;  // IOV_MAX is 1024 on Linux
+  struct iovec pieces[kPartsPerCall];
+  size_t done = 0;  // bytes of parts.front() that are written
+  while (!parts.empty()) {
+    size_t count = 0, bytes = 0;
+    for (; count < std::min(parts.size(), kPartsPerCall) && bytes < kMaxBytesPerCall;
+         ++count) {
+      const auto left = parts[count].subspan(count == 0 ? done : 0);
+      const size_t take = std::min(left.size(), kMaxBytesPerCall - bytes);
+      pieces[count] = {const_cast<uint8_t*>(left.data()), take};
+      bytes += take;
+    }
+    size_t written = 0;
+    if (bytes > 0) {
+      const ssize_t got = ::writev(fd, pieces, static_cast<int>(count));
+      if (got < 0) {
+        if (errno == EINTR) continue;
+        return ErrnoStatus(errno, "write", path);
+      }
+      written = static_cast<size_t>(got);
+    }
+    while (!parts.empty() && parts.front().size() - done <= written) {
+      written -= parts.front().size() - done;
+      done = 0;
+      parts = parts.subspan(1);
+    }
+    done += written;
   }
   return Status::OK();
 }

@@ -44,6 +44,9 @@ Status ErrnoStatus(int error_number, std::string_view action, std::string_view p
 FileDescriptor OpenFile(const std::string& path, int flags, unsigned mode = 0666);
 
 Status WriteAll(int fd, std::span<const uint8_t> bytes, std::string_view path);
+// The same for pieces, of which many go to the kernel in one call.
+Status WriteParts(int fd, std::span<const std::span<const uint8_t>> parts,
+                  std::string_view path);
 
 // Reads exactly bytes.size() bytes from `offset` on; Corruption when the file ends
 // before.

@@ -37,11 +37,11 @@ bool SameFile(const std::string& a, const std::string& b) {
          info_a.st_dev == info_b.st_dev && info_a.st_ino == info_b.st_ino;
 }
 
-Status CreateExclusively(const std::string& path, std::span<const uint8_t> bytes) {
+Status CreateExclusively(const std::string& path, ByteParts parts, bool durable) {
   const FileDescriptor fd = OpenFile(path, O_WRONLY | O_CREAT | O_EXCL);
   if (!fd.valid()) return ErrnoStatus(errno, "create", path);
-  Status status = WriteAll(fd.get(), bytes, path);
-  if (status.ok()) status = SyncFile(fd.get(), path);
+  Status status = WriteParts(fd.get(), parts, path);
+  if (status.ok() && durable) status = SyncFile(fd.get(), path);
   if (!status.ok()) ::unlink(path.c_str());
   return status;
 }
@@ -63,20 +63,22 @@ int Claim(const std::string& temporary, const std::string& path, PublishMethod m
 
 }  // namespace
 
-Status WriteNewFile(const std::string& path, std::span<const uint8_t> bytes,
+Status WriteNewFile(const std::string& path, ByteParts parts, bool durable,
                     std::atomic<PublishMethod>* method) {
   // Saves the writing when somebody else was faster; the claim below is what decides.
   struct stat info;
   if (::lstat(path.c_str(), &info) == 0) return ErrnoStatus(EEXIST, "create", path);
 
   PublishMethod current = method->load(std::memory_order_relaxed);
-  if (current == PublishMethod::kExclusiveCreate) return CreateExclusively(path, bytes);
+  if (current == PublishMethod::kExclusiveCreate) {
+    return CreateExclusively(path, parts, durable);
+  }
 
   const std::string temporary = TemporaryPathFor(path);
   FileDescriptor fd = OpenFile(temporary, O_WRONLY | O_CREAT | O_EXCL);
   if (!fd.valid()) return ErrnoStatus(errno, "create", path);
-  Status status = WriteAll(fd.get(), bytes, path);
-  if (status.ok()) status = SyncFile(fd.get(), path);
+  Status status = WriteParts(fd.get(), parts, path);
+  if (status.ok() && durable) status = SyncFile(fd.get(), path);
   fd.Close();
   if (!status.ok()) {
     ::unlink(temporary.c_str());
@@ -86,7 +88,7 @@ Status WriteNewFile(const std::string& path, std::span<const uint8_t> bytes,
   while (error_number != 0 && IsRefusal(error_number)) {
     if (current == PublishMethod::kRenameNoReplace) {
       ::unlink(temporary.c_str());
-      GLAIVE_RETURN_NOT_OK(CreateExclusively(path, bytes));
+      GLAIVE_RETURN_NOT_OK(CreateExclusively(path, parts, durable));
       method->store(PublishMethod::kExclusiveCreate, std::memory_order_relaxed);
       return Status::OK();
     }

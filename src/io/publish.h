@@ -11,11 +11,11 @@
 
 namespace glaive::io {
 
-// Writes `bytes` to a new file at `path`. AlreadyExists when the name is taken; nothing
-// is left behind on an error. The file is synced, the directory is not. `method` is where
-// to start and remembers what the file system refused. NotFound when the directory does
-// not exist.
-Status WriteNewFile(const std::string& path, std::span<const uint8_t> bytes,
+// Writes `parts` to a new file at `path`. AlreadyExists when the name is taken; nothing
+// is left behind on an error. The file is synced if `durable`, the directory is not.
+// `method` is where to start and remembers what the file system refused. NotFound when
+// the directory does not exist.
+Status WriteNewFile(const std::string& path, ByteParts parts, bool durable,
                     std::atomic<PublishMethod>* method);
 
 }  // namespace glaive::io

@@ -1,0 +1,67 @@
+// Primary keys as bytes whose order is the order of the keys, and a hash set of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <arrow/type_fwd.h>
+
+#include "base/status.h"
+
+namespace glaive::memwal {
+
+// The keys of some rows, encoded one after the other. Per column: 0x00 for null, else
+// 0x01 and the value: signed integers and dates as 8 bytes big-endian with the sign bit
+// flipped, unsigned ones plain, booleans one byte, text and bytes with each 0x00 written
+// as 0x00 0xFF and 0x00 0x00 at the end. Equal bytes are equal keys, and memcmp gives
+// the order of the columns.
+struct EncodedKeys {
+  std::vector<uint8_t> bytes;
+  std::vector<uint32_t> ends;  // of each key in `bytes`
+  int64_t size() const { return static_cast<int64_t>(ends.size()); }
+  std::string_view operator[](int64_t i) const {
+    const uint32_t begin = i == 0 ? 0 : ends[static_cast<size_t>(i) - 1];
+    return {reinterpret_cast<const char*>(bytes.data()) + begin,
+            ends[static_cast<size_t>(i)] - begin};
+  }
+};
+
+// Whether a column of this type can be (part of) a key: integers, booleans, Utf8,
+// LargeUtf8, Binary, LargeBinary.
+bool IsKeyType(const arrow::DataType& type);
+
+// `columns`: of one length, in key order. NotSupported for other types than IsKeyType's.
+Result<EncodedKeys> EncodeKeys(std::span<const std::shared_ptr<arrow::Array>> columns);
+// The key columns of a batch.
+Result<EncodedKeys> EncodeKeys(const arrow::RecordBatch& batch,
+                               std::span<const int> columns);
+
+// A hash of a key that depends on the process's random seed.
+uint64_t HashKey(std::string_view key);
+
+// Key -> the row that it was last added with, over an arena of key bytes of its own. Not
+// thread-safe for writers; Find may run beside nothing but other Finds.
+class KeyMap {
+ public:
+  KeyMap();
+  ~KeyMap();
+  KeyMap(KeyMap&&) noexcept;
+  KeyMap& operator=(KeyMap&&) noexcept;
+  void Reserve(int64_t keys);
+  // The row that `key` had before, or -1.
+  int64_t Put(std::string_view key, uint32_t row);
+  // -1: none.
+  int64_t Find(std::string_view key) const;
+  int64_t num_keys() const;
+  int64_t size_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace glaive::memwal
