@@ -40,22 +40,41 @@ Result<EncodedKeys> EncodeKeys(std::span<const std::shared_ptr<arrow::Array>> co
 Result<EncodedKeys> EncodeKeys(const arrow::RecordBatch& batch,
                                std::span<const int> columns);
 
-// A hash of a key that depends on the process's random seed.
+// A hash of a key that depends on secrets of the process, so that nobody can craft keys
+// that collide. Not to be stored.
 uint64_t HashKey(std::string_view key);
 
-// Key -> the row that it was last added with, over an arena of key bytes of its own. Not
-// thread-safe for writers; Find may run beside nothing but other Finds.
+// Key -> the row that it was last added with, over an arena of key bytes of its own.
+//
+// One thread may Put while any number of others Find: what was put before the finder got
+// to know of it (by any synchronisation) is found. Nothing is freed or moved before the
+// destruction. Keys have at most 16 GiB together, rows are below 2^32 - 1.
 class KeyMap {
  public:
+  static constexpr uint32_t kNoRow = UINT32_MAX;
+  // Names a key of the map for its life.
+  using KeyRef = uint32_t;
+  struct Link {
+    uint32_t previous = kNoRow;  // row of the same key
+    KeyRef key = 0;
+  };
+
   KeyMap();
   ~KeyMap();
   KeyMap(KeyMap&&) noexcept;
   KeyMap& operator=(KeyMap&&) noexcept;
+  // Before the first Put.
   void Reserve(int64_t keys);
   // The row that `key` had before, or -1.
   int64_t Put(std::string_view key, uint32_t row);
+  // Puts keys[begin + i] with row first_row + i for i < count, in order; faster than one
+  // by one. `links` (may be null): one per row, each written before its row becomes what
+  // Find gives. The number of keys that were there already.
+  int64_t PutAll(const EncodedKeys& keys, int64_t begin, int64_t count,
+                 uint32_t first_row, Link* links);
   // -1: none.
   int64_t Find(std::string_view key) const;
+  std::string_view key(KeyRef ref) const;
   int64_t num_keys() const;
   int64_t size_bytes() const;
 
