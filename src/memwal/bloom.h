@@ -23,8 +23,10 @@ class KeyBloom {
   KeyBloom() : words_(kBytes / 4) {}
   // Corruption unless it has kBytes.
   static Result<KeyBloom> Parse(std::span<const uint8_t> bytes);
-  // `columns`: of one length, in key order; none for tables without a key.
+  // `columns`: of one length, in key order.
   void Insert(std::span<const std::shared_ptr<arrow::Array>> columns);
+  // Rows of a table without a key, which are all the same to it.
+  void InsertKeyless();
   bool MayContain(std::span<const std::shared_ptr<arrow::Array>> columns,
                   int64_t row) const;
   std::vector<uint8_t> ToBytes() const;
@@ -35,5 +37,8 @@ class KeyBloom {
 
 // False when a filter over such key columns must not be asked.
 bool CanPrune(std::span<const std::shared_ptr<arrow::DataType>> key_types);
+
+// The hash of a key that the filter is made of.
+uint64_t BloomHash(std::span<const std::shared_ptr<arrow::Array>> columns, int64_t row);
 
 }  // namespace glaive::memwal

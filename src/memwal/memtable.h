@@ -19,7 +19,8 @@
 namespace glaive::memwal {
 
 // One writer appends, any number of readers look at it meanwhile. A reader fixes a
-// watermark (a number of batches) first; what lies beyond is not there for it.
+// watermark (a number of batches) first; what lies beyond is not there for it. Nobody
+// waits for anybody.
 class Memtable {
  public:
   Memtable(std::shared_ptr<const FreshSchema> schema, uint64_t generation);
@@ -29,7 +30,7 @@ class Memtable {
   const std::shared_ptr<const FreshSchema>& shared_schema() const { return schema_; }
   uint64_t generation() const { return generation_; }
 
-  // Batches of the storage schema; all or none are appended.
+  // Batches of the storage schema; all or none are appended. One thread at a time.
   Status Append(const BatchVector& batches);
 
   int64_t num_batches() const;
@@ -38,7 +39,7 @@ class Memtable {
   int64_t row_bytes() const;
   // Heap that the memtable pins: buffers once each, index, bloom filter.
   int64_t resident_bytes() const;
-  // Bytes of the encoded keys.
+  // Bytes of the values of the key: eight for an int64, those of a text.
   int64_t key_bytes() const;
   // Whether some key came twice (never turns back).
   bool has_overrides() const;
@@ -60,7 +61,11 @@ class Memtable::View {
  public:
   uint64_t generation() const;
   const FreshSchema& schema() const;
+  const std::shared_ptr<const FreshSchema>& shared_schema() const;
   int64_t num_rows() const;
+  // As of the memtable, of what the view shows; both look at each batch.
+  int64_t row_bytes() const;
+  int64_t key_bytes() const;
   const BatchVector& batches() const;
   // Row position of the newest row of an encoded key below the watermark, or -1.
   int64_t Find(std::string_view key) const;
@@ -74,7 +79,8 @@ class Memtable::View {
   // Without a primary key: all rows. Cached in the view.
   const std::vector<uint8_t>& live() const;
   int64_t num_live() const;
-  // Offsets of rows that a later row of the same key replaces, ascending.
+  // Offsets of rows that a later row of the same key replaces (within the view),
+  // ascending.
   std::vector<uint32_t> Superseded() const;
 
  private:

@@ -12,7 +12,11 @@
 #include <arrow/api.h>
 #include <gtest/gtest.h>
 
+#include "io/object_store.h"
 #include "io/test_util.h"
+#include "memwal/fresh_schema.h"
+#include "runtime/runtime.h"
+#include "table/dataset.h"
 
 namespace glaive::memwal {
 
@@ -145,6 +149,38 @@ inline std::shared_ptr<arrow::Array> MakeKeys(const arrow::DataType& type,
     default:
       return BuildKeys<arrow::LargeBinaryBuilder>(values, text);
   }
+}
+
+inline table::TableEnv MakeEnv(std::shared_ptr<io::ObjectStore> store, int threads = 2) {
+  return {Runtime::Make({.num_threads = threads}).ValueOrDie(), std::move(store)};
+}
+
+// A column of the primary key; `position` from 1.
+inline std::shared_ptr<arrow::Field> KeyField(std::string name,
+                                              std::shared_ptr<arrow::DataType> type,
+                                              int position = 1) {
+  return arrow::field(
+      std::move(name), std::move(type), /*nullable=*/false,
+      arrow::key_value_metadata({"lance-schema:unenforced-primary-key",
+                                 "lance-schema:unenforced-primary-key:position"},
+                                {"true", std::to_string(position)}));
+}
+
+// An empty base table.
+inline table::Dataset::Ptr MakeBase(const std::shared_ptr<arrow::Schema>& schema,
+                                    std::shared_ptr<io::ObjectStore> store,
+                                    table::WriteOptions options = {}, int threads = 2) {
+  auto base =
+      table::Dataset::WriteEmpty(MakeEnv(std::move(store), threads), *schema, options);
+  EXPECT_TRUE(base.ok()) << base.status().ToString();
+  return *base;
+}
+
+inline std::shared_ptr<const FreshSchema> MakeFresh(
+    const std::shared_ptr<arrow::Schema>& schema) {
+  auto fresh = FreshSchema::Make(*MakeBase(schema, io::MakeMemoryStore()));
+  EXPECT_TRUE(fresh.ok()) << fresh.status().ToString();
+  return *fresh;
 }
 
 }  // namespace glaive::memwal
