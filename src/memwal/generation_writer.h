@@ -17,7 +17,7 @@
 namespace glaive::memwal {
 
 struct GenerationOptions {
-  file::FileVersion file_version;  // the base table's
+  file::FileVersion file_version = file::kDefaultFileVersion;  // the base table's
   // Names of scalar indices of the base that the generation gets as well (BTree on one
   // column); name and column.
   std::vector<std::pair<std::string, std::string>> btree_indices;

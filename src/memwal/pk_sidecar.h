@@ -40,6 +40,7 @@ class GenerationKeys {
   int64_t size_bytes() const;
 
  private:
+  friend class GenerationKeysLoader;
   GenerationKeys() = default;
   KeyMap map_;
   EncodedKeys keys_;

@@ -194,8 +194,10 @@ Result<std::string> SerializeManifest(const ManifestParts& parts,
     header.set_index_section(out.size());
     append_section(parts.index_section);
   }
-  header.set_transaction_section(out.size());
-  append_section(parts.transaction);
+  if (!parts.transaction.empty()) {
+    header.set_transaction_section(out.size());
+    append_section(parts.transaction);
+  }
 
   const uint64_t position = out.size();
   AppendLittleEndian(&out, uint32_t{0});

@@ -52,7 +52,7 @@ struct ManifestParts {
   lance::table::Manifest* header = nullptr;  // its section offsets get set
   std::vector<std::string_view> fragments;   // serialized messages
   std::string_view index_section;            // empty: none
-  std::string_view transaction;              // serialized Transaction
+  std::string_view transaction;              // serialized Transaction; empty: none
 };
 
 // The bytes of the file. `summaries` describes parts.fragments one by one; their offsets
