@@ -19,8 +19,9 @@ Status MixedNames(io::ObjectStore& store) {
                     kVersionsDir, ": migrate the table to one of them first");
 }
 
-// {"version":N}, blanks allowed around each token. Nullopt for anything else.
-std::optional<uint64_t> ParseHint(std::string_view text) {
+}  // namespace
+
+std::optional<uint64_t> ParseVersionHint(std::string_view text) {
   std::string compact;
   if (text.size() > 256) return std::nullopt;
   for (char c : text) {
@@ -36,11 +37,14 @@ std::optional<uint64_t> ParseHint(std::string_view text) {
   return version;
 }
 
+namespace {
+
 std::optional<uint64_t> ReadHint(io::ObjectStore& store) {
   auto bytes = store.Get(kVersionHintPath);
   if (!bytes.ok()) return std::nullopt;
-  return ParseHint(std::string_view(reinterpret_cast<const char*>((*bytes)->data()),
-                                    static_cast<size_t>((*bytes)->size())));
+  return ParseVersionHint(
+      std::string_view(reinterpret_cast<const char*>((*bytes)->data()),
+                       static_cast<size_t>((*bytes)->size())));
 }
 
 }  // namespace
@@ -131,8 +135,12 @@ Result<std::optional<VersionRef>> FindNewest(io::ObjectStore& store) {
   return FindNewestByListing(store);
 }
 
+std::string FormatVersionHint(uint64_t version) {
+  return std::string(kHintPrefix) + std::to_string(version) + "}";
+}
+
 void WriteVersionHint(io::ObjectStore& store, uint64_t version) {
-  const std::string text = std::string(kHintPrefix) + std::to_string(version) + "}";
+  const std::string text = FormatVersionHint(version);
   Status ignored = store.Put(kVersionHintPath,
                              {reinterpret_cast<const uint8_t*>(text.data()), text.size()},
                              /*durable=*/false);

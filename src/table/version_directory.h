@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -33,6 +35,11 @@ Result<std::optional<VersionRef>> FindNewestByListing(io::ObjectStore& store);
 Result<VersionRef> ProbeUpward(io::ObjectStore& store, VersionRef from);
 // Nullopt when there is no such version.
 Result<std::optional<VersionRef>> FindVersion(io::ObjectStore& store, uint64_t version);
+
+// The content of a hint: {"version":N}. Reading allows blanks around each token and gives
+// nullopt for anything else.
+std::optional<uint64_t> ParseVersionHint(std::string_view text);
+std::string FormatVersionHint(uint64_t version);
 
 // Best effort: errors are ignored, readers do not depend on it.
 void WriteVersionHint(io::ObjectStore& store, uint64_t version);
