@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <arrow/type_fwd.h>
@@ -49,7 +50,12 @@ struct WalEntry {
 
 // Bytes from disk: Corruption names `name` and what is wrong (empty, torn, no or
 // malformed writer_epoch, invalid arrays). Buffers of the batches are slices of `bytes`.
+// Batches without rows are left out. Memory is bounded by the size of `bytes`.
 Result<WalEntry> DecodeWalEntry(uint64_t position, const std::string& name,
                                 const std::shared_ptr<arrow::Buffer>& bytes);
+
+// For bytes that do not decode: whether they lack the end that every whole entry has, as
+// what a power cut leaves of one that was being stored.
+bool EndsEarly(std::string_view bytes);
 
 }  // namespace glaive::memwal
