@@ -36,7 +36,7 @@ std::optional<int64_t> BytesOf(const arrow::ArrayData& data, int64_t begin,
   if (data.buffers[0] != nullptr) bytes += (count + 7) / 8;
   begin += data.offset;
   const auto span_of_offsets = [&]<typename T>(T) -> std::pair<int64_t, int64_t> {
-    bytes += (count + 1) * static_cast<int64_t>(sizeof(T));
+    bytes += count * static_cast<int64_t>(sizeof(T));  // one each, as upstream counts
     if (count == 0 || data.buffers[1] == nullptr || data.buffers[1]->size() == 0) {
       return {0, 0};
     }
@@ -105,19 +105,13 @@ int64_t RowBytes(const arrow::RecordBatch& batch) {
   return bytes;
 }
 
-// Bytes of the key values as users count them: eight for an int64, those of a text.
+// Bytes of the key columns, which have no nulls.
 int64_t KeyValueBytes(const arrow::RecordBatch& batch, const std::vector<int>& columns) {
   int64_t bytes = 0;
   for (const int c : columns) {
     const arrow::ArrayData& data = *batch.column_data(c);
-    if (arrow::is_fixed_width(data.type->id())) {
-      bytes += (data.length * data.type->bit_width() + 7) / 8;
-    } else if (data.length > 0) {
-      const bool large = arrow::is_large_binary_like(data.type->id());
-      bytes += BytesOf(data, 0, data.length).value_or(0) -
-               (data.length + 1) * (large ? 8 : 4) -
-               (data.buffers[0] != nullptr ? (data.length + 7) / 8 : 0);
-    }
+    bytes += BytesOf(data, 0, data.length).value_or(0);
+    if (data.buffers[0] != nullptr) bytes -= (data.length + 7) / 8;
   }
   return bytes;
 }

@@ -39,7 +39,7 @@ class Memtable {
   int64_t row_bytes() const;
   // Heap that the memtable pins: buffers once each, index, bloom filter.
   int64_t resident_bytes() const;
-  // Bytes of the values of the key: eight for an int64, those of a text.
+  // Bytes of the values of the key: eight for an int64, those of a text and its offset.
   int64_t key_bytes() const;
   // Whether some key came twice (never turns back).
   bool has_overrides() const;
