@@ -21,7 +21,8 @@ inline constexpr char kMemtableGen[] = "_memtable_gen";
 // Immutable; derived from one version of the base table.
 class FreshSchema {
  public:
-  // InvalidInput when the primary key has a type that cannot be one, naming the column.
+  // InvalidInput when the primary key has a type that cannot be one, or is nullable,
+  // naming the column; NotSupported for columns of blobs.
   static Result<std::shared_ptr<const FreshSchema>> Make(const table::Dataset& base);
 
   // Top-level columns of the primary key, in key order; empty: the table has none.
@@ -30,7 +31,7 @@ class FreshSchema {
   // The columns of the base table as callers give them.
   const std::shared_ptr<arrow::Schema>& logical() const { return logical_; }
   // logical, with all columns but the key nullable, and `_tombstone` (bool, not null)
-  // last: what memtables hold.
+  // last: what memtables hold. Extension types are their storage types.
   const std::shared_ptr<arrow::Schema>& storage() const { return storage_; }
   // storage with the ids of fields in their metadata (lance:field_id): what log entries
   // declare.
@@ -58,7 +59,8 @@ class FreshSchema {
   FreshSchema() = default;
   std::vector<int> key_columns_;
   std::vector<std::string> key_names_;
-  std::vector<int32_t> field_ids_;  // of the storage columns; the tombstone's last
+  std::vector<file::Field> fields_;  // of the base table
+  std::vector<int32_t> field_ids_;   // of the storage columns; the tombstone's last
   std::shared_ptr<arrow::Schema> logical_, storage_, wal_;
   std::shared_ptr<const file::Schema> generation_;
 };
