@@ -47,6 +47,8 @@ struct WriterConfig {
 // are left out, as upstream does.
 WriterConfig ApplyConfigDefaults(const std::map<std::string, std::string>& defaults,
                                  WriterConfig config);
+// InvalidInput names the setting that no writer can work with.
+Status CheckWriterConfig(const WriterConfig& config);
 
 struct WriterStats {
   int64_t put_count = 0;  // deletes count as puts
@@ -78,14 +80,17 @@ struct MemtableStats {
 // What readers take of a live writer: memtables newest first, and a manifest that was
 // read after them (duplicates are possible then, holes are not).
 struct WriterView {
-  std::vector<Memtable::View> memtables;
-  ShardManifest manifest;
+  std::vector<Memtable::View> memtables;          // without empty ones
+  std::shared_ptr<const ShardManifest> manifest;  // never null
 };
 
 // Thread-safe. Puts of many threads share appends: whoever finds no append running writes
-// what is pending, the others wait for it.
+// what is pending, the others wait for it. A writer belongs to the process that opened
+// it: in a forked child every call is Closed.
 class ShardWriter : public std::enable_shared_from_this<ShardWriter> {
  public:
+  struct Impl;  // shard_writer_impl.h
+
   // Checks the configuration, claims the shard (fencing any other writer), replays the
   // log behind the last generation. InvalidInput: no LSM write path, a bad configuration,
   // a maintained index of a kind that is not supported (NotSupported, by name).
@@ -110,6 +115,7 @@ class ShardWriter : public std::enable_shared_from_this<ShardWriter> {
   // Batches with at least the key columns. A key that does not exist is no error.
   Status Delete(const BatchVector& keys);
   // Everything that `reader` gives, in puts of bounded size; each is durable by itself.
+  // The number of rows; an error says how many rows before it were stored.
   Result<int64_t> PutStream(arrow::RecordBatchReader& reader);
 
   // Makes the rows that are visible now a generation, and waits for it. True when there
@@ -130,20 +136,22 @@ class ShardWriter : public std::enable_shared_from_this<ShardWriter> {
   MemtableStats memtable_stats() const;
 
   // Called (on the flushing thread, outside all locks) after each generation that the
-  // writer published. For upkeep. Set before the writer is shared.
+  // writer published. For upkeep. Set before the writer is shared. The callback must not
+  // wait for the writer (Flush, Close).
   void set_on_flush(std::function<void(const ShardManifest&)> callback);
 
  private:
-  ShardWriter();
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  explicit ShardWriter(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;  // its threads share it
 };
 
 // Writers that this process shares: one per table and shard, opened on demand. A writer
-// that failed or was fenced is replaced by a new one at the next call.
+// that failed, was fenced or was closed is replaced by a new one at the next call, and so
+// is one whose table has another schema now. Thread-safe; a forked child has none.
 class WriterRegistry {
  public:
   static WriterRegistry& Instance();
+  // `config` counts for a writer that is opened now.
   Result<std::shared_ptr<ShardWriter>> Get(const table::Dataset::Ptr& base,
                                            const ShardId& shard,
                                            const WriterConfig& config);

@@ -1,0 +1,172 @@
+// Opening a writer: checks, the claim of the shard, and what brings it up to date.
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include <arrow/type.h>
+
+#include "format/memwal.pb.h"
+#include "format/table.pb.h"
+#include "io/object_store.h"
+#include "memwal/btree_files.h"
+#include "memwal/mem_wal_index.h"
+#include "memwal/shard_writer_impl.h"
+
+namespace glaive::memwal {
+namespace {
+
+Result<uint32_t> ResolveSpec(const MemWalDetails& details, uint32_t wanted) {
+  if (details.sharding_specs_size() > 1) {
+    return NotSupported(
+        "opening a MemWAL writer requires at most one sharding spec, found ",
+        details.sharding_specs_size());
+  }
+  const uint32_t known =
+      details.sharding_specs_size() == 0 ? 0 : details.sharding_specs(0).spec_id();
+  if (wanted != 0 && wanted != known) {
+    return InvalidInput("shard_spec_id ", wanted, " is not that of the table: it has ",
+                        known == 0 ? std::string("no sharding spec")
+                                   : "sharding spec " + std::to_string(known));
+  }
+  return known;
+}
+
+std::string_view DetailsKind(const lance::table::IndexMetadata& index) {
+  std::string_view kind = index.index_details().type_url();
+  const size_t cut = kind.find_last_of("/.");
+  return cut == std::string_view::npos ? kind : kind.substr(cut + 1);
+}
+
+// Finds a field, perhaps a member of structs; `path`: the names that lead to it.
+const file::Field* FindField(const std::vector<file::Field>& fields, int32_t id,
+                             std::vector<std::string>* path) {
+  for (const file::Field& field : fields) {
+    path->push_back(field.name);
+    if (field.id == id) return &field;
+    if (field.type->id() == arrow::Type::STRUCT) {
+      if (const auto* found = FindField(field.children, id, path)) return found;
+    }
+    path->pop_back();
+  }
+  return nullptr;
+}
+
+// Indices of the base that generations get as well: BTree ones of one column.
+Result<std::vector<std::pair<std::string, std::string>>> MaintainedIndices(
+    const table::Dataset& base, const MemWalDetails& details) {
+  std::vector<std::pair<std::string, std::string>> maintained;
+  const bool all = details.maintain_all_indexes();
+  if (!all && details.maintained_indexes().empty()) return maintained;
+  lance::table::IndexSection section;
+  if (const auto bytes = base.index_section();
+      bytes != nullptr && !section.ParseFromString(*bytes)) {
+    return Corruption("the index section of version ", base.version(), " of table ",
+                      base.env().store->root(), " does not decode");
+  }
+  const std::set<std::string> names(details.maintained_indexes().begin(),
+                                    details.maintained_indexes().end());
+  std::set<std::string> found;
+  for (const auto& index : section.indices()) {
+    if (index.name().starts_with("__")) continue;  // of the system
+    if (!all && !names.contains(index.name())) continue;
+    if (!found.insert(index.name()).second) continue;  // another segment of it
+    const std::string_view kind = DetailsKind(index);
+    std::vector<std::string> path;
+    const file::Field* column =
+        index.fields_size() == 1
+            ? FindField(base.schema().fields(), index.fields(0), &path)
+            : nullptr;
+    if (kind == "BTreeIndexDetails" && column != nullptr && IsBtreeType(*column->type)) {
+      maintained.emplace_back(index.name(), file::FormatFieldPath(path));
+    } else if (!all) {
+      if (kind == "VectorIndexDetails" || kind == "InvertedIndexDetails") {
+        return NotSupported("index '", index.name(), "' has type ",
+                            index.index_details().type_url(),
+                            ", which the fresh tier cannot maintain yet; leave it out of "
+                            "maintained_indexes (fresh rows are searched exactly)");
+      }
+      return NotSupported("index '", index.name(), "' has type ",
+                          index.index_details().type_url(),
+                          ", which no registered plugin maintains. Supported: "
+                          "[BTreeIndexDetails] of one column; leave it out of "
+                          "maintained_indexes");
+    }
+  }
+  if (!all) {
+    for (const std::string& name : names) {
+      if (!found.contains(name)) {
+        return InvalidInput("Index '", name,
+                            "' from maintained_indexes not found on dataset ",
+                            base.env().store->root());
+      }
+    }
+  }
+  return maintained;
+}
+
+}  // namespace
+
+Status ShardWriter::Impl::Open() {
+  const std::shared_ptr<io::ObjectStore>& store = base_->env().store;
+  GLAIVE_ASSIGN_OR_RETURN(const auto details, ReadDetails(*base_));
+  if (details == nullptr) {
+    return InvalidInput(
+        "MemWAL is not initialized on this dataset. Call initialize_mem_wal() first. (",
+        store->root(), ")");
+  }
+  // Everything that can be wrong is found before the claim, which fences others.
+  GLAIVE_RETURN_NOT_OK(CheckWriterConfig(config_));
+  GLAIVE_ASSIGN_OR_RETURN(config_.shard_spec_id,
+                          ResolveSpec(*details, config_.shard_spec_id));
+  GLAIVE_ASSIGN_OR_RETURN(schema_, FreshSchema::Make(*base_));
+  generation_options_.file_version = base_->file_version();
+  GLAIVE_ASSIGN_OR_RETURN(generation_options_.btree_indices,
+                          MaintainedIndices(*base_, *details));
+
+  manifests_ = std::make_shared<ShardManifests>(store, shard_);
+  GLAIVE_ASSIGN_OR_RETURN(ShardManifest claimed,
+                          manifests_->Claim(config_.shard_spec_id));
+  epoch_ = claimed.writer_epoch();
+  manifest_ = std::make_shared<const ShardManifest>(std::move(claimed));
+  WalAppendOptions options;
+  options.durability = config_.durability;
+  options.max_persist_retries = config_.max_wal_persist_retries;
+  constexpr int64_t kLongestDelayMs = 3600 * 1000;
+  options.retry_base_delay_us =
+      std::min(config_.wal_persist_retry_base_delay_ms, kLongestDelayMs) * 1000;
+  appender_ = std::make_unique<WalAppender>(store, manifests_, epoch_, options);
+  GLAIVE_RETURN_NOT_OK(Replay());
+
+  const uint64_t last = appender_->next_position() - 1;
+  if (last > manifest_->wal_entry_position_last_seen()) {
+    Result<ShardManifest> raised =
+        manifests_->Update(epoch_, *manifest_, [last](ShardManifest* manifest) -> Status {
+          manifest->set_wal_entry_position_last_seen(
+              std::max(manifest->wal_entry_position_last_seen(), last));
+          return Status::OK();
+        });
+    if (raised.ok()) {
+      manifest_ = std::make_shared<const ShardManifest>(std::move(*raised));
+    } else if (KindOf(raised.status()) == ErrorKind::kFenced) {
+      return raised.status();
+    }  // otherwise only a hint is missing
+  }
+  Lock order(order_mutex_);
+  Lock lock(mutex_);
+  if (!Fits(1, 1)) SealLocked();  // the log held a memtable that is full
+  return Status::OK();
+}
+
+Result<std::shared_ptr<ShardWriter>> ShardWriter::Open(table::Dataset::Ptr base,
+                                                       const ShardId& shard,
+                                                       const WriterConfig& config) {
+  auto impl = std::make_shared<Impl>(std::move(base), shard, config);
+  // So that its threads end when anything below fails.
+  std::shared_ptr<ShardWriter> writer(new ShardWriter(impl));
+  if (Status status = impl->Open(); !status.ok()) {
+    return WithContext(status, "open the writer of shard " + shard.ToString());
+  }
+  return writer;
+}
+
+}  // namespace glaive::memwal
