@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -20,6 +21,11 @@ enum class Durability : uint8_t {
 };
 
 // Reading. Thread-safe.
+//
+// Entries are only ever removed from the oldest on, never the newest one, and only when
+// the manifest says that they are flushed. A reader of another process must therefore
+// look at the manifest again after it has read: if the position to replay after has
+// moved, what it read may begin too late.
 class WalReader {
  public:
   WalReader(std::shared_ptr<io::ObjectStore> store, ShardId shard);
@@ -28,16 +34,23 @@ class WalReader {
   // The first free position at or after `from` (>= 1), found by probing and, far away, by
   // listing.
   Result<uint64_t> FindTip(uint64_t from) const;
-  // All entries from `first` up to the first free position. What is damaged in the middle
-  // is Corruption that names the entry. The newest one, when torn (a power cut under
-  // Durability::kOs), was never acknowledged as durable: it is left out and reported in
-  // `torn`.
+
   struct Tail {
-    std::vector<WalEntry> entries;
-    std::optional<uint64_t> torn;  // position
-    uint64_t next_position = 1;    // first free
+    std::vector<WalEntry> entries;  // empty from Replay
+    // Positions of entries that a power cut tore (under Durability::kOs), and that hold
+    // nothing: no whole entry with rows comes after them.
+    std::vector<uint64_t> torn;
+    uint64_t next_position = 1;  // first free
   };
+  // All entries from `first` up to the first free position, sentinels included. An entry
+  // that is torn (see EndsEarly) was never acknowledged as durable and is left out when
+  // no whole entry with rows follows it. All other damage is Corruption that names the
+  // entry.
   Result<Tail> ReadFrom(uint64_t first) const;
+  // The same, one entry after the other: `visit` may keep them or not. An error from it
+  // ends the reading.
+  Result<Tail> Replay(uint64_t first,
+                      const std::function<Status(WalEntry entry)>& visit) const;
   Result<std::vector<uint64_t>> ListPositions() const;  // ascending
 
  private:
@@ -52,6 +65,13 @@ struct WalAppendOptions {
 };
 
 // Appending by one writer. Not thread-safe.
+//
+// Who wins a position decides: a name is given once. A successor puts its sentinel at the
+// first free position, so that the next append of its predecessor finds the name taken,
+// and looks at the manifest. Old entries are removed all the same, so a predecessor that
+// stood still for long might find its name free again. Entries are removed from the
+// oldest on and the newest one stays; an append therefore succeeds only when the entry
+// before it is still there, and looks at the manifest when it is not.
 class WalAppender {
  public:
   WalAppender(std::shared_ptr<io::ObjectStore> store,
@@ -63,17 +83,32 @@ class WalAppender {
   void set_next_position(uint64_t position) { next_ = position; }
   uint64_t next_position() const { return next_; }
 
-  // Writes a sentinel at the tip, so that the predecessor's next append collides; returns
-  // its position.
-  Result<uint64_t> AppendSentinel(uint64_t hint);
+  // Writes a sentinel at the first free position from `from` on (the one after what is
+  // flushed), so that the predecessor's next append collides; returns its position.
+  // Fenced; Corruption when entries lie beyond a free position, which names it.
+  Result<uint64_t> AppendSentinel(uint64_t from);
+  // Replaces torn entries by sentinels, which every reader can read. Only for positions
+  // before the own sentinel.
+  Status ReplaceTorn(const std::vector<uint64_t>& positions);
   // The position of the entry. Fenced when another writer claimed the shard; WriterFailed
-  // when the entry could not be stored, or when it is unknown whether it was (a taken
-  // name after an I/O error at the same position). After either the writer must stop.
+  // when the entry could not be stored, or when it is unknown whether it was. After
+  // either the writer must stop; the entry may be there all the same, and what is read by
+  // a later writer then counts.
   Result<uint64_t> Append(const EncodedWalEntry& entry);
 
  private:
+  // False: the position holds the sentinel of an earlier writer.
+  Result<bool> PutWithRetries(uint64_t position, const EncodedWalEntry& entry);
+  // Whether exactly `entry` is there; then it is durable.
+  Result<bool> IsStored(uint64_t position, const EncodedWalEntry& entry);
+  Status CheckPredecessor(uint64_t position);
+  Status CheckPredecessorOnce(uint64_t position);
+  Status Put(uint64_t position, const EncodedWalEntry& entry, bool durable);
+  void Wait(int attempt) const;
+
   const std::shared_ptr<io::ObjectStore> store_;
   const std::shared_ptr<ShardManifests> manifests_;
+  const WalReader reader_;
   const uint64_t epoch_;
   const WalAppendOptions options_;
   uint64_t next_ = 0;
