@@ -136,25 +136,17 @@ Status Replayer::ReadLog(std::vector<WalEntry>* entries) {
   // Durability::kOs the log may be shorter.
   const uint64_t first = writer_.manifest_->replay_after_wal_entry_position() + 1;
   GLAIVE_ASSIGN_OR_RETURN(WalReader::Tail tail, reader.ReadFrom(first));
-  if (tail.torn) {
-    // Nobody was told that it is stored. What follows must not make it look like damage
-    // in the middle of the log.
-    GLAIVE_ASSIGN_OR_RETURN(const EncodedWalEntry nothing,
-                            EncodeFenceSentinel(writer_.epoch_));
-    std::vector<uint8_t> bytes;
-    for (const auto& part : nothing.parts) {
-      bytes.insert(bytes.end(), part->data(), part->data() + part->size());
-    }
-    GLAIVE_RETURN_NOT_OK(store->Put(WalEntryPath(writer_.shard_, *tail.torn), bytes));
-  }
+  // Nobody was told that these are stored. What follows must not make them look like
+  // damage in the middle of the log.
+  GLAIVE_RETURN_NOT_OK(appender.ReplaceTorn(tail.torn));
   *entries = std::move(tail.entries);
   if (writer_.epoch_ >= 2) {
     // The predecessor may be alive: its next append is to collide with this entry. Only
     // then is the end of the log final.
     GLAIVE_RETURN_NOT_OK(appender.AppendSentinel(tail.next_position).status());
     GLAIVE_ASSIGN_OR_RETURN(tail, reader.ReadFrom(tail.next_position));
-    if (tail.torn) {
-      return Corruption("the log entry ", WalEntryPath(writer_.shard_, *tail.torn),
+    if (!tail.torn.empty()) {
+      return Corruption("the log entry ", WalEntryPath(writer_.shard_, tail.torn[0]),
                         " of table ", store->root(), " is torn");
     }
     for (WalEntry& entry : tail.entries) entries->push_back(std::move(entry));
