@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <arrow/array.h>
+#include <arrow/array/util.h>
 #include <arrow/buffer.h>
 #include <arrow/compute/api.h>
 #include <arrow/record_batch.h>
@@ -12,6 +13,7 @@
 #include "table/deletion_vector.h"
 #include "table/row_id_index.h"
 #include "table/row_ids.h"
+#include "table/view.h"
 
 namespace glaive::exec {
 namespace {
@@ -41,10 +43,25 @@ auto VersionOf(const std::vector<table::RowVersionRun>& runs, const Offset& offs
   };
 }
 
+// Of rows that have no place in the table yet.
+Result<MetaColumns> NullMeta(const MetaNeeds& needs, int64_t rows) {
+  GLAIVE_ASSIGN_OR_RETURN(auto nulls, arrow::MakeArrayOfNull(arrow::uint64(), rows));
+  MetaColumns meta;
+  if (needs.row_id) meta.row_id = nulls;
+  if (needs.row_address) meta.row_address = nulls;
+  if (needs.row_offset) meta.row_offset = nulls;
+  if (needs.row_created_at) meta.row_created_at = nulls;
+  if (needs.row_updated_at) meta.row_updated_at = nulls;
+  return meta;
+}
+
 template <typename Offset>
 Result<MetaColumns> MakeMeta(const FragmentRows& fragment, const MetaNeeds& needs,
                              int64_t rows, const Offset& offset) {
   MetaColumns meta;
+  if (needs.any() && table::HasAnonymousRows(*fragment.dataset)) {
+    return NullMeta(needs, rows);
+  }
   const auto address = [&](int64_t i) {
     return table::RowAddress::Make(fragment.id, static_cast<uint32_t>(offset(i))).value;
   };

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include <arrow/array.h>
+#include <arrow/array/concatenate.h>
 #include <arrow/buffer.h>
+#include <arrow/compute/api.h>
 #include <arrow/compute/initialize.h>
 #include <arrow/record_batch.h>
 #include <arrow/table.h>
@@ -44,38 +46,50 @@ struct Worker {
   bool on_caller = false;
 };
 
+// One snapshot of a search, with what was resolved against it.
+struct Source {
+  std::shared_ptr<const table::Dataset> dataset;
+  std::shared_ptr<const SnapshotState> state;
+  std::shared_ptr<const OutputPlan> output;
+  std::shared_ptr<const BoundColumns> read;
+  std::shared_ptr<const FilterPlan> prefilter;   // may be null
+  std::shared_ptr<const FilterPlan> postfilter;  // may be null
+};
+
 class Search {
  public:
-  Search(const table::Dataset& dataset, const SnapshotState& state,
-         const NearestOptions& options, VectorColumn column, QueryVectors queries,
-         std::shared_ptr<const BoundColumns> read,
-         std::shared_ptr<const FilterPlan> prefilter)
-      : dataset_(dataset),
-        state_(state),
+  Search(const std::vector<Source>& sources, const NearestOptions& options,
+         VectorColumn column, QueryVectors queries)
+      : sources_(sources),
+        runtime_(*sources[0].dataset->env().runtime),
         options_(options),
         column_(std::move(column)),
         queries_(std::move(queries)),
-        read_(std::move(read)),
-        prefilter_(std::move(prefilter)),
         num_results_(column_.multi ? 1 : queries_.count()),
         bounds_(num_results_) {
+    for (const Source& source : sources) num_rows_ += source.dataset->count_rows();
     // Saturating: k and offset may both be huge.
     int64_t top = 0;
     if (__builtin_add_overflow(options.k, options.offset, &top)) top = INT64_MAX;
-    top_ = static_cast<size_t>(std::min(top, dataset.count_rows()));
+    top_ = static_cast<size_t>(std::min(top, num_rows_));
   }
 
   // The k + offset best rows of each query, in order.
   Result<std::vector<std::vector<Hit>>> Run() {
     std::vector<std::vector<Hit>> results(num_results_);
     if (top_ == 0) return results;
-    Runtime& runtime = *dataset_.env().runtime;
-    const int threads = std::max(1, runtime.num_threads());
+    const int threads = std::max(1, runtime_.num_threads());
     std::vector<std::unique_ptr<Worker>> workers(static_cast<size_t>(threads));
-    GLAIVE_ASSIGN_OR_RETURN(const MorselPlan plan, Cut(threads));
+    std::vector<MorselPlan> plans;
+    std::vector<std::pair<size_t, MorselTask>> tasks;  // with the index of their source
+    for (size_t s = 0; s < sources_.size(); ++s) {
+      GLAIVE_ASSIGN_OR_RETURN(MorselPlan plan, Cut(sources_[s], threads));
+      for (const MorselTask& task : plan.tasks) tasks.emplace_back(s, task);
+      plans.push_back(std::move(plan));
+    }
     GLAIVE_ASSIGN_OR_RETURN(const auto for_hits, ReserveForHits(threads));
-    GLAIVE_RETURN_NOT_OK(runtime.ParallelForWorker(
-        static_cast<int64_t>(plan.tasks.size()),
+    GLAIVE_RETURN_NOT_OK(runtime_.ParallelForWorker(
+        static_cast<int64_t>(tasks.size()),
         [&](int64_t t, int w) -> Status {
           auto& worker = workers[static_cast<size_t>(w)];
           if (worker == nullptr) {
@@ -83,9 +97,9 @@ class Search {
             worker->on_caller = w == 0;
             worker->best.assign(num_results_, TopK(top_));
           }
-          const MorselTask& task = plan.tasks[static_cast<size_t>(t)];
+          const auto& [s, task] = tasks[static_cast<size_t>(t)];
           for (size_t m = task.begin; m < task.end; ++m) {
-            GLAIVE_RETURN_NOT_OK(RunMorsel(plan.morsels[m], worker.get()));
+            GLAIVE_RETURN_NOT_OK(RunMorsel(s, plans[s].morsels[m], worker.get()));
           }
           return Status::OK();
         },
@@ -104,21 +118,21 @@ class Search {
   }
 
  private:
-  Result<MorselPlan> Cut(int threads) const {
+  static Result<MorselPlan> Cut(const Source& source, int threads) {
     MorselOptions cut;
-    if (prefilter_ != nullptr) {
-      const int64_t share = dataset_.count_rows() / threads + 1;
+    if (source.prefilter != nullptr) {
+      const int64_t share = source.dataset->count_rows() / threads + 1;
       cut.max_rows = cut.task_rows = std::clamp(share, kLeastFilterRows, kFilterRows);
       cut.max_bytes = cut.task_bytes = INT64_MAX;
-      return CutMorsels(dataset_, *prefilter_->read, cut);
+      return CutMorsels(*source.dataset, *source.prefilter->read, cut);
     }
     cut.max_bytes = cut.task_bytes = kMorselBytes;
-    return CutMorsels(dataset_, *read_, cut);
+    return CutMorsels(*source.dataset, *source.read, cut);
   }
 
   // Each thread keeps its best rows, and the best of all are put together in the end.
   Result<MemoryReservation> ReserveForHits(int threads) const {
-    const auto rows = static_cast<double>(dataset_.count_rows());
+    const auto rows = static_cast<double>(num_rows_);
     const auto top = static_cast<double>(top_);
     const double hits =
         static_cast<double>(num_results_) * (std::min(rows, top * threads) + top);
@@ -127,8 +141,8 @@ class Search {
   }
 
   Result<MemoryReservation> Reserve(int64_t bytes) const {
-    return MemoryReservation::Make(dataset_.env().runtime->memory(), bytes,
-                                   "vector search", dataset_.env().store->root());
+    return MemoryReservation::Make(runtime_.memory(), bytes, "vector search",
+                                   sources_[0].dataset->env().store->root());
   }
 
   // One comparison of a block with all queries can take long, so that looking between
@@ -138,45 +152,48 @@ class Search {
     return worker.on_caller ? options_.cancel->CheckOnCaller() : options_.cancel->Check();
   }
 
-  Status RunMorsel(const Morsel& morsel, Worker* worker) {
+  Status RunMorsel(size_t s, const Morsel& morsel, Worker* worker) {
+    const Source& source = sources_[s];
+    const FilterPlan* prefilter = source.prefilter.get();
     GLAIVE_ASSIGN_OR_RETURN(const auto working_memory, Reserve(morsel.bytes));
-    GLAIVE_ASSIGN_OR_RETURN(const auto fragment,
-                            FragmentRows::Open(dataset_, state_, morsel.fragment));
-    GLAIVE_ASSIGN_OR_RETURN(const RowMask mask, SelectRows(fragment, prefilter_.get(),
-                                                           morsel.start, morsel.count));
+    GLAIVE_ASSIGN_OR_RETURN(
+        const auto fragment,
+        FragmentRows::Open(*source.dataset, *source.state, morsel.fragment));
+    GLAIVE_ASSIGN_OR_RETURN(const RowMask mask,
+                            SelectRows(fragment, prefilter, morsel.start, morsel.count));
     if (mask.count == 0) return Status::OK();
     if (IsSelective(mask, morsel.count)) {
       const std::vector<int64_t> offsets = mask.Offsets(morsel.start);
       for (size_t i = 0; i < offsets.size(); i += kTakeRows) {
         const size_t n = std::min(kTakeRows, offsets.size() - i);
         const std::span<const int64_t> some(offsets.data() + i, n);
-        GLAIVE_ASSIGN_OR_RETURN(auto batch, fragment.Take(*read_, some));
+        GLAIVE_ASSIGN_OR_RETURN(auto batch, fragment.Take(*source.read, some));
         GLAIVE_RETURN_NOT_OK(CompareBatch(
-            fragment, *batch, [some](size_t r) { return some[r]; },
+            s, fragment, *batch, [some](size_t r) { return some[r]; },
             [](size_t) { return true; }, worker));
       }
       return Status::OK();
     }
     // In pieces, so that a column that must be decoded stays in cache.
     const int64_t row_bytes = std::max<int64_t>(1, column_.row_bytes());
-    const int64_t piece = prefilter_ == nullptr
+    const int64_t piece = prefilter == nullptr
                               ? morsel.count
                               : std::max<int64_t>(64, kMorselBytes / row_bytes / 64 * 64);
     for (int64_t start = 0; start < morsel.count; start += piece) {
       const int64_t count = std::min(piece, morsel.count - start);
       const int64_t first = morsel.start + start;
-      GLAIVE_ASSIGN_OR_RETURN(auto batch, fragment.ReadRange(*read_, first, count));
+      GLAIVE_ASSIGN_OR_RETURN(auto batch, fragment.ReadRange(*source.read, first, count));
       const auto offset_of = [first](size_t r) {
         return first + static_cast<int64_t>(r);
       };
       if (mask.all()) {
         GLAIVE_RETURN_NOT_OK(CompareBatch(
-            fragment, *batch, offset_of, [](size_t) { return true; }, worker));
+            s, fragment, *batch, offset_of, [](size_t) { return true; }, worker));
       } else {
         const auto* words = mask.words.data();
         const auto skip = static_cast<size_t>(start);
         GLAIVE_RETURN_NOT_OK(CompareBatch(
-            fragment, *batch, offset_of,
+            s, fragment, *batch, offset_of,
             [words, skip](size_t r) {
               return ((words[(skip + r) / 64] >> ((skip + r) % 64)) & 1) != 0;
             },
@@ -187,11 +204,12 @@ class Search {
   }
 
   template <typename OffsetOf, typename Keep>
-  Status CompareBatch(const FragmentRows& fragment, const arrow::RecordBatch& batch,
-                      const OffsetOf& offset_of, const Keep& keep, Worker* worker) {
+  Status CompareBatch(size_t s, const FragmentRows& fragment,
+                      const arrow::RecordBatch& batch, const OffsetOf& offset_of,
+                      const Keep& keep, Worker* worker) {
     GLAIVE_ASSIGN_OR_RETURN(const VectorBlock block, BlockOf(column_, batch));
     std::span<const uint64_t> row_ids;
-    if (dataset_.has_stable_row_ids()) {
+    if (sources_[s].dataset->has_stable_row_ids()) {
       GLAIVE_ASSIGN_OR_RETURN(row_ids, fragment.RowIds());
     }
     const auto offer = [&](size_t q, size_t row, float distance) {
@@ -199,6 +217,7 @@ class Search {
       if (options_.upper_bound && !(distance < *options_.upper_bound)) return;
       Hit hit;
       hit.distance = distance;
+      hit.source = static_cast<int32_t>(s);
       hit.fragment = fragment.index;
       hit.offset = offset_of(row);
       hit.row_id = row_ids.empty() ? (static_cast<uint64_t>(fragment.id) << 32) |
@@ -289,50 +308,116 @@ class Search {
     return ((block.valid[bit / 8] >> (bit % 8)) & 1) != 0;
   }
 
-  const table::Dataset& dataset_;
-  const SnapshotState& state_;
+  const std::vector<Source>& sources_;
+  Runtime& runtime_;
   const NearestOptions& options_;
   const VectorColumn column_;
   const QueryVectors queries_;
-  const std::shared_ptr<const BoundColumns> read_;
-  const std::shared_ptr<const FilterPlan> prefilter_;
   const size_t num_results_;
+  int64_t num_rows_ = 0;
   size_t top_ = 0;
   std::vector<SharedBound> bounds_;  // by query
 };
 
-std::shared_ptr<arrow::Array> DistancesOf(const std::vector<Hit>& hits) {
-  std::vector<float> values;
-  values.reserve(hits.size());
-  for (const Hit& hit : hits) values.push_back(hit.distance);
-  return std::make_shared<arrow::FloatArray>(
-      static_cast<int64_t>(hits.size()), arrow::Buffer::FromVector(std::move(values)));
+// The hits of one source, and their places among all.
+struct HitGroup {
+  const Source* source = nullptr;
+  std::vector<RowPlace> places;
+  std::vector<float> distances;
+  std::vector<int32_t> query_index;
+  std::vector<size_t> slots;
+};
+
+std::vector<HitGroup> GroupBySource(const std::vector<Source>& sources,
+                                    const std::vector<Hit>& hits,
+                                    const std::vector<int32_t>& query_index) {
+  std::vector<HitGroup> groups(sources.size());
+  for (size_t i = 0; i < hits.size(); ++i) {
+    HitGroup& group = groups[static_cast<size_t>(hits[i].source)];
+    group.source = &sources[static_cast<size_t>(hits[i].source)];
+    group.places.push_back({hits[i].fragment, hits[i].offset});
+    group.distances.push_back(hits[i].distance);
+    if (!query_index.empty()) group.query_index.push_back(query_index[i]);
+    group.slots.push_back(i);
+  }
+  std::erase_if(groups, [](const HitGroup& group) { return group.source == nullptr; });
+  return groups;
 }
 
-std::vector<RowPlace> PlacesOf(const std::vector<Hit>& hits) {
-  std::vector<RowPlace> places;
-  places.reserve(hits.size());
-  for (const Hit& hit : hits) places.push_back({hit.fragment, hit.offset});
-  return places;
+// The rows of a group, with their distances.
+Result<TakenRows> TakeGroup(HitGroup* group, const BoundColumns& columns,
+                            const MetaNeeds& needs) {
+  GLAIVE_ASSIGN_OR_RETURN(
+      TakenRows taken, TakeRows(*group->source->dataset, *group->source->state, columns,
+                                needs, group->places));
+  const auto rows = static_cast<int64_t>(group->places.size());
+  taken.meta.distance = std::make_shared<arrow::FloatArray>(
+      rows, arrow::Buffer::FromVector(std::move(group->distances)));
+  if (!group->query_index.empty()) {
+    taken.meta.query_index = std::make_shared<arrow::Int32Array>(
+        rows, arrow::Buffer::FromVector(std::move(group->query_index)));
+  }
+  return taken;
 }
 
 // Keeps those of the nearest rows that pass.
-Status Postfilter(const table::Dataset& dataset, const SnapshotState& state,
-                  const FilterPlan& filter, std::vector<Hit>* hits) {
-  if (hits->empty()) return Status::OK();
-  GLAIVE_ASSIGN_OR_RETURN(TakenRows taken, TakeRows(dataset, state, *filter.read,
-                                                    filter.needs, PlacesOf(*hits)));
-  taken.meta.distance = DistancesOf(*hits);
-  const auto rows = static_cast<int64_t>(hits->size());
-  GLAIVE_ASSIGN_OR_RETURN(auto input, filter.Input(taken.batch, rows, taken.meta));
-  std::vector<uint8_t> keep(hits->size() / 8 + 1);
-  GLAIVE_RETURN_NOT_OK(filter.predicate->Evaluate(*input, keep.data()).status());
+Status Postfilter(const std::vector<Source>& sources, std::vector<Hit>* hits) {
+  std::vector<bool> passes(hits->size());
+  for (HitGroup& group : GroupBySource(sources, *hits, {})) {
+    const FilterPlan& filter = *group.source->postfilter;
+    GLAIVE_ASSIGN_OR_RETURN(const TakenRows taken,
+                            TakeGroup(&group, *filter.read, filter.needs));
+    const auto rows = static_cast<int64_t>(group.slots.size());
+    GLAIVE_ASSIGN_OR_RETURN(auto input, filter.Input(taken.batch, rows, taken.meta));
+    std::vector<uint8_t> keep(group.slots.size() / 8 + 1);
+    GLAIVE_RETURN_NOT_OK(filter.predicate->Evaluate(*input, keep.data()).status());
+    for (size_t i = 0; i < group.slots.size(); ++i) {
+      passes[group.slots[i]] = ((keep[i / 8] >> (i % 8)) & 1) != 0;
+    }
+  }
   size_t kept = 0;
   for (size_t i = 0; i < hits->size(); ++i) {
-    if ((keep[i / 8] >> (i % 8)) & 1) (*hits)[kept++] = (*hits)[i];
+    if (passes[i]) (*hits)[kept++] = (*hits)[i];
   }
   hits->resize(kept);
   return Status::OK();
+}
+
+// The output rows of the hits, in their order.
+Result<std::shared_ptr<arrow::Table>> Output(const std::vector<Source>& sources,
+                                             const std::vector<Hit>& hits,
+                                             const std::vector<int32_t>& query_index) {
+  const auto& schema = sources[0].output->schema;
+  std::vector<std::shared_ptr<arrow::RecordBatch>> batches;
+  std::vector<int64_t> order(hits.size());
+  int64_t next = 0;
+  for (HitGroup& group : GroupBySource(sources, hits, query_index)) {
+    const OutputPlan& plan = *group.source->output;
+    GLAIVE_ASSIGN_OR_RETURN(const TakenRows taken,
+                            TakeGroup(&group, *plan.read, plan.needs));
+    GLAIVE_ASSIGN_OR_RETURN(
+        auto batch,
+        plan.Assemble(taken.batch, static_cast<int64_t>(group.slots.size()), taken.meta));
+    batches.push_back(std::move(batch));
+    for (const size_t slot : group.slots) order[slot] = next++;
+  }
+  if (batches.size() > 1) {
+    const arrow::Int64Array indices(next,
+                                    arrow::Buffer::Wrap(order.data(), order.size()));
+    arrow::ArrayVector columns;
+    for (int c = 0; c < schema->num_fields(); ++c) {
+      arrow::ArrayVector pieces;
+      for (const auto& batch : batches) pieces.push_back(batch->column(c));
+      GLAIVE_ASSIGN_OR_RETURN(auto joined, arrow::Concatenate(pieces));
+      GLAIVE_ASSIGN_OR_RETURN(
+          auto ordered,
+          arrow::compute::Take(*joined, indices,
+                               arrow::compute::TakeOptions::NoBoundsCheck()));
+      columns.push_back(std::move(ordered));
+    }
+    batches = {arrow::RecordBatch::Make(schema, next, std::move(columns))};
+  }
+  return arrow::Table::FromRecordBatches(schema, batches);
 }
 
 }  // namespace
@@ -352,6 +437,11 @@ Result<Metric> ParseMetric(std::string_view name) {
 
 Result<std::shared_ptr<arrow::Table>> Nearest(
     std::shared_ptr<const table::Dataset> dataset, NearestOptions options) {
+  return NearestOf({std::move(dataset)}, std::move(options));
+}
+
+Result<std::shared_ptr<arrow::Table>> NearestOf(
+    std::vector<std::shared_ptr<const table::Dataset>> datasets, NearestOptions options) {
   if (options.k <= 0) {
     return InvalidInput(
         "Limit is required for ANN/KNN queries: k must be positive, it is ", options.k);
@@ -362,14 +452,12 @@ Result<std::shared_ptr<arrow::Table>> Nearest(
   if (options.cancel != nullptr) GLAIVE_RETURN_NOT_OK(options.cancel->CheckOnCaller());
   static const Status initialized = arrow::compute::Initialize();
   GLAIVE_RETURN_NOT_OK(initialized);
-  const auto state = SnapshotState::Of(*dataset);
+  const file::Schema& schema = datasets[0]->schema();
   if (options.column.empty()) {
     GLAIVE_ASSIGN_OR_RETURN(const int64_t dimension, QueryDimension(*options.queries));
-    GLAIVE_ASSIGN_OR_RETURN(options.column,
-                            InferVectorColumn(dataset->schema(), dimension));
+    GLAIVE_ASSIGN_OR_RETURN(options.column, InferVectorColumn(schema, dimension));
   }
-  GLAIVE_ASSIGN_OR_RETURN(VectorColumn column,
-                          FindVectorColumn(dataset->schema(), options.column));
+  GLAIVE_ASSIGN_OR_RETURN(VectorColumn column, FindVectorColumn(schema, options.column));
   if (options.multivector && !column.multi) {
     return InvalidInput(
         "column '", column.name,
@@ -381,26 +469,34 @@ Result<std::shared_ptr<arrow::Table>> Nearest(
   const bool many = !column.multi && queries.count() > 1;
   const auto search_columns =
       many ? SearchColumns::kManyQueries : SearchColumns::kOneQuery;
-  GLAIVE_ASSIGN_OR_RETURN(auto output,
-                          state->Output(*dataset, options.select, search_columns));
-  std::shared_ptr<const FilterPlan> prefilter;
-  std::shared_ptr<const FilterPlan> postfilter;
-  if (!options.filter.empty() && options.prefilter) {
-    GLAIVE_ASSIGN_OR_RETURN(prefilter, state->Filter(*dataset, options.filter));
-  } else if (!options.filter.empty()) {
+  std::vector<Source> sources;
+  for (auto& dataset : datasets) {
+    Source source;
+    source.dataset = std::move(dataset);
+    source.state = SnapshotState::Of(*source.dataset);
     GLAIVE_ASSIGN_OR_RETURN(
-        postfilter, state->Filter(*dataset, options.filter, SearchColumns::kOneQuery));
+        source.output,
+        source.state->Output(*source.dataset, options.select, search_columns));
+    if (!options.filter.empty() && options.prefilter) {
+      GLAIVE_ASSIGN_OR_RETURN(source.prefilter,
+                              source.state->Filter(*source.dataset, options.filter));
+    } else if (!options.filter.empty()) {
+      GLAIVE_ASSIGN_OR_RETURN(source.postfilter,
+                              source.state->Filter(*source.dataset, options.filter,
+                                                   SearchColumns::kOneQuery));
+    }
+    GLAIVE_ASSIGN_OR_RETURN(source.read,
+                            source.state->Columns(*source.dataset, {column.name}));
+    sources.push_back(std::move(source));
   }
-  GLAIVE_ASSIGN_OR_RETURN(auto read, state->Columns(*dataset, {column.name}));
-  Search search(*dataset, *state, options, std::move(column), std::move(queries),
-                std::move(read), std::move(prefilter));
+  Search search(sources, options, std::move(column), std::move(queries));
   GLAIVE_ASSIGN_OR_RETURN(auto found, search.Run());
 
   std::vector<Hit> hits;
   std::vector<int32_t> query_index;
   for (size_t q = 0; q < found.size(); ++q) {
-    if (postfilter != nullptr) {
-      GLAIVE_RETURN_NOT_OK(Postfilter(*dataset, *state, *postfilter, &found[q]));
+    if (!options.filter.empty() && !options.prefilter) {
+      GLAIVE_RETURN_NOT_OK(Postfilter(sources, &found[q]));
     }
     const auto skip = static_cast<size_t>(options.offset);
     for (size_t i = skip;
@@ -409,15 +505,8 @@ Result<std::shared_ptr<arrow::Table>> Nearest(
       query_index.push_back(static_cast<int32_t>(q));
     }
   }
-  if (hits.empty()) return arrow::Table::MakeEmpty(output->schema);
-  GLAIVE_ASSIGN_OR_RETURN(TakenRows taken, TakeRows(*dataset, *state, *output->read,
-                                                    output->needs, PlacesOf(hits)));
-  const auto rows = static_cast<int64_t>(hits.size());
-  taken.meta.distance = DistancesOf(hits);
-  taken.meta.query_index = std::make_shared<arrow::Int32Array>(
-      rows, arrow::Buffer::FromVector(std::move(query_index)));
-  GLAIVE_ASSIGN_OR_RETURN(auto batch, output->Assemble(taken.batch, rows, taken.meta));
-  return arrow::Table::FromRecordBatches(output->schema, {std::move(batch)});
+  if (hits.empty()) return arrow::Table::MakeEmpty(sources[0].output->schema);
+  return Output(sources, hits, query_index);
 }
 
 }  // namespace glaive::exec

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <arrow/type_fwd.h>
 
@@ -47,6 +48,11 @@ struct NearestOptions {
 // `query_index` (int32) comes with it and rows are grouped by query.
 Result<std::shared_ptr<arrow::Table>> Nearest(
     std::shared_ptr<const table::Dataset> dataset, NearestOptions options);
+
+// The same over several snapshots with the same columns, as if they were one table; of
+// rows at the same distance those of earlier snapshots come first. At least one.
+Result<std::shared_ptr<arrow::Table>> NearestOf(
+    std::vector<std::shared_ptr<const table::Dataset>> datasets, NearestOptions options);
 
 // The vector column that a search without a column name means: InvalidInput when there is
 // none or more than one (listing them).

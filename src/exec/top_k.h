@@ -12,11 +12,13 @@ namespace glaive::exec {
 struct Hit {
   float distance = 0;
   uint64_t row_id = 0;
+  int32_t source = 0;    // of several snapshots that are searched as one
   int32_t fragment = 0;  // index in the snapshot
   int64_t offset = 0;    // physical
 
   friend bool operator<(const Hit& a, const Hit& b) {
-    return a.distance != b.distance ? a.distance < b.distance : a.row_id < b.row_id;
+    if (a.distance != b.distance) return a.distance < b.distance;
+    return a.source != b.source ? a.source < b.source : a.row_id < b.row_id;
   }
 };
 

@@ -17,6 +17,7 @@
 #include "runtime/runtime.h"
 #include "table/branches.h"
 #include "table/commit.h"
+#include "table/dataset_builder.h"
 #include "table/deletion_vector.h"
 #include "table/field_ids.h"
 #include "table/fragment_open.h"
@@ -28,6 +29,7 @@
 #include "table/row_ids.h"
 #include "table/snapshot.h"
 #include "table/tags.h"
+#include "table/view.h"
 #include "table/write.h"
 #include "table/writer_turn.h"
 
@@ -93,20 +95,46 @@ struct Dataset::Impl {
   std::optional<LiveVersion> live;
   ForkSafeMutex mutex;
   std::shared_ptr<const RowIdIndex> row_id_index;  // guarded by mutex
+  // Of fragments that belong to a view; guarded by mutex.
+  std::map<int, std::shared_ptr<const FragmentReader>> readers;
 };
 
-class DatasetBuilder {
- public:
-  static Dataset::Ptr Make(TableEnv env, SnapshotPtr snapshot) {
-    Dataset::Ptr dataset(new Dataset());
-    dataset->impl_->env = std::move(env);
-    dataset->impl_->env.bases = snapshot->bases;
-    dataset->impl_->live.emplace(*dataset->impl_->env.store,
-                                 static_cast<int64_t>(snapshot->version()));
-    dataset->impl_->snapshot = std::move(snapshot);
-    return dataset;
-  }
-};
+Dataset::Ptr DatasetBuilder::Make(TableEnv env, SnapshotPtr snapshot) {
+  Dataset::Ptr dataset(new Dataset());
+  dataset->impl_->env = std::move(env);
+  dataset->impl_->env.bases = snapshot->bases;
+  dataset->impl_->live.emplace(*dataset->impl_->env.store,
+                               static_cast<int64_t>(snapshot->version()));
+  dataset->impl_->snapshot = std::move(snapshot);
+  return dataset;
+}
+
+Dataset::Ptr DatasetBuilder::MakeView(
+    TableEnv env, SnapshotPtr snapshot,
+    std::map<int, std::shared_ptr<const FragmentReader>> readers) {
+  Dataset::Ptr view = Make(std::move(env), std::move(snapshot));
+  view->impl_->readers = std::move(readers);
+  return view;
+}
+
+const SnapshotPtr& DatasetBuilder::SnapshotOf(const Dataset& dataset) {
+  return dataset.impl_->snapshot;
+}
+
+bool HasAnonymousRows(const Dataset& dataset) {
+  return DatasetBuilder::SnapshotOf(dataset)->anonymous_rows;
+}
+
+namespace {
+
+// Rows that a view hides are in the table: a commit that started from it would lose them.
+Status CheckNoView(const Snapshot& snapshot, const io::ObjectStore& store) {
+  if (!snapshot.is_view) return Status::OK();
+  return InvalidInput("a view of version ", snapshot.version(), " of table ",
+                      store.root(), " cannot be written to");
+}
+
+}  // namespace
 
 Dataset::Dataset() : impl_(std::make_unique<Impl>()) {}
 Dataset::~Dataset() = default;
@@ -236,8 +264,21 @@ Result<std::shared_ptr<const DeletionVector>> Dataset::deletions(int index) cons
 
 Result<std::shared_ptr<const FragmentReader>> Dataset::OpenFragment(int index) const {
   const FragmentList& fragments = *impl_->snapshot->fragments;
-  return OpenFragmentReader(impl_->env, fragments.shared_state(index),
-                            fragments.summary(index).physical_rows);
+  const auto& state = fragments.shared_state(index);
+  if (state->of_view()) {
+    std::lock_guard lock(impl_->mutex);
+    if (auto known = impl_->readers.find(index); known != impl_->readers.end()) {
+      return known->second;
+    }
+  }
+  GLAIVE_ASSIGN_OR_RETURN(
+      auto reader,
+      OpenFragmentReader(impl_->env, state, fragments.summary(index).physical_rows));
+  if (state->of_view()) {
+    std::lock_guard lock(impl_->mutex);
+    impl_->readers[index] = reader;
+  }
+  return reader;
 }
 
 Result<std::shared_ptr<const RowIdIndex>> Dataset::row_id_index() const {
@@ -273,7 +314,7 @@ Result<Dataset::Ptr> Dataset::Latest() const {
   auto state = StateOf(impl_->env);
   {
     std::lock_guard lock(state->mutex);
-    if (!state->newest) state->newest = impl_->snapshot;
+    if (!state->newest && !impl_->snapshot->is_view) state->newest = impl_->snapshot;
   }
   GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr newest, NewestSnapshot(impl_->env, *state));
   if (!newest) return TableNotFound(*impl_->env.store);
@@ -339,6 +380,7 @@ Result<std::vector<VersionInfo>> Dataset::ListVersions() const {
 }
 
 Result<Dataset::Ptr> Dataset::Restore() const {
+  GLAIVE_RETURN_NOT_OK(CheckNoView(*impl_->snapshot, *impl_->env.store));
   auto state = StateOf(impl_->env);
   GLAIVE_ASSIGN_OR_RETURN(SnapshotPtr newest, NewestSnapshot(impl_->env, *state));
   if (!newest) return TableNotFound(*impl_->env.store);
@@ -425,6 +467,7 @@ Result<SnapshotPtr> CommitRows(const TableEnv& env, const SnapshotPtr& snapshot,
 
 Result<Dataset::Ptr> Dataset::CommitDelete(const DeletedRows& rows,
                                            std::string_view predicate) const {
+  GLAIVE_RETURN_NOT_OK(CheckNoView(*impl_->snapshot, *impl_->env.store));
   Transaction transaction;
   transaction.mutable_delete_()->set_predicate(std::string(predicate));
   CommitOutcome outcome;
@@ -446,6 +489,7 @@ Result<Dataset::Ptr> Dataset::CommitUpdate(const RowUpdate& update,
   CommitOutcome unused;
   if (outcome == nullptr) outcome = &unused;
   *outcome = CommitOutcome::kNotCommitted;
+  GLAIVE_RETURN_NOT_OK(CheckNoView(*impl_->snapshot, *impl_->env.store));
   Transaction transaction;
   auto* operation = transaction.mutable_update();
   operation->set_update_mode(Transaction::Update::REWRITE_ROWS);
@@ -481,6 +525,7 @@ Result<Dataset::Ptr> Dataset::Commit(Transaction transaction, int max_retries,
   CommitOutcome unused;
   if (outcome == nullptr) outcome = &unused;
   *outcome = CommitOutcome::kNotCommitted;
+  GLAIVE_RETURN_NOT_OK(CheckNoView(*impl_->snapshot, *impl_->env.store));
   if (transaction.read_version() == 0)
     transaction.set_read_version(impl_->snapshot->version());
   if (transaction.read_version() != impl_->snapshot->version()) {

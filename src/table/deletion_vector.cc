@@ -339,6 +339,29 @@ int64_t DeletionVector::SelectLive(int64_t n, int64_t physical_rows) const {
   return std::min(low, physical_rows);
 }
 
+std::shared_ptr<const DeletionVector> DeletionVector::UnionOf(
+    std::span<const std::shared_ptr<const DeletionVector>> parts) {
+  std::vector<const roaring_bitmap_t*> bitmaps;
+  std::shared_ptr<const DeletionVector> last;
+  for (const auto& part : parts) {
+    if (part == nullptr || part->size() == 0) continue;
+    bitmaps.push_back(part->impl_->bitmap.get());
+    last = part;
+  }
+  if (bitmaps.size() <= 1) return last;
+  std::shared_ptr<DeletionVector> vector(new DeletionVector());
+  vector->impl_->bitmap.reset(roaring_bitmap_or_many(bitmaps.size(), bitmaps.data()));
+  vector->impl_->size =
+      static_cast<int64_t>(roaring_bitmap_get_cardinality(vector->impl_->bitmap.get()));
+  return vector;
+}
+
+int64_t DeletionVector::size_bytes() const {
+  return static_cast<int64_t>(
+             roaring_bitmap_portable_size_in_bytes(impl_->bitmap.get())) +
+         64;
+}
+
 std::vector<uint32_t> DeletionVector::ToOffsets() const {
   std::vector<uint32_t> offsets(static_cast<size_t>(impl_->size));
   roaring_bitmap_to_uint32_array(impl_->bitmap.get(), offsets.data());

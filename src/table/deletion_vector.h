@@ -29,6 +29,10 @@ class DeletionVector {
   bool Contains(uint32_t offset) const;
   bool Intersects(std::span<const uint32_t> offsets) const;
   std::shared_ptr<const DeletionVector> Union(std::span<const uint32_t> offsets) const;
+  // Of those that are not null; null when there is none.
+  static std::shared_ptr<const DeletionVector> UnionOf(
+      std::span<const std::shared_ptr<const DeletionVector>> parts);
+  int64_t size_bytes() const;
   std::shared_ptr<const DeletionVector> Without(std::span<const uint32_t> offsets) const;
   // Number of deleted offsets in [start, end).
   int64_t CountInRange(int64_t start, int64_t end) const;

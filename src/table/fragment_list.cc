@@ -141,6 +141,15 @@ FragmentState::FragmentState(std::string serialized)
 
 FragmentState::~FragmentState() = default;
 
+std::shared_ptr<FragmentState> FragmentState::ForView(
+    std::string serialized, std::shared_ptr<const DeletionVector> deletions) {
+  auto state = std::make_shared<FragmentState>(std::move(serialized));
+  state->deletions = std::move(deletions);
+  state->deletions_loaded = true;
+  state->of_view_ = true;
+  return state;
+}
+
 void FragmentState::Parse() const {
   const ForkGuard no_fork;
   std::call_once(once_, [this] {
@@ -197,6 +206,23 @@ Result<std::shared_ptr<const FragmentList>> FragmentList::Make(
     list->BuildStates();
     list->inherited_ = {};
   }
+  return list;
+}
+
+std::shared_ptr<const FragmentList> FragmentList::MakeView(
+    const FragmentList& of, std::vector<FragmentSummary> summaries,
+    std::vector<std::shared_ptr<FragmentState>> states) {
+  std::shared_ptr<FragmentList> list(new FragmentList());
+  list->bytes_ = of.bytes_;
+  list->summaries_ = std::move(summaries);
+  list->inherited_ = std::move(states);
+  for (const FragmentSummary& s : list->summaries_) {
+    list->physical_rows_ += s.physical_rows;
+    list->deleted_rows_ += s.deleted_rows;
+    list->traits_.Add(s);
+  }
+  list->BuildStates();
+  list->inherited_ = {};
   return list;
 }
 

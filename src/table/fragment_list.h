@@ -89,6 +89,11 @@ class FragmentState {
   const lance::table::DataFragment& message() const;
   // Identifies this object in caches for the life of the process.
   uint64_t serial() const { return serial_; }
+  // Of a view: its reader belongs to the view, not to the runtime's cache.
+  bool of_view() const { return of_view_; }
+  // A fragment with rows hidden: `deletions` stand in for its deletion file (null: none).
+  static std::shared_ptr<FragmentState> ForView(
+      std::string serialized, std::shared_ptr<const DeletionVector> deletions);
 
   // Slots for values that the dataset loads on demand. The reader is held weakly: the
   // runtime's cache owns it, so that memory stays bounded.
@@ -101,6 +106,7 @@ class FragmentState {
   void Parse() const;
   const std::string serialized_;
   const uint64_t serial_;
+  bool of_view_ = false;
   mutable std::once_flag once_;
   mutable std::unique_ptr<lance::table::DataFragment> message_;
   mutable bool parsed_ok_ = false;
@@ -114,6 +120,11 @@ class FragmentList {
   static Result<std::shared_ptr<const FragmentList>> Make(
       SharedBytes bytes, std::vector<FragmentSummary> summaries,
       const FragmentList* previous = nullptr);
+
+  // `of` with other summaries and states; both parallel to its own.
+  static std::shared_ptr<const FragmentList> MakeView(
+      const FragmentList& of, std::vector<FragmentSummary> summaries,
+      std::vector<std::shared_ptr<FragmentState>> states);
 
   int size() const { return static_cast<int>(summaries_.size()); }
   const FragmentSummary& summary(int index) const { return summaries_[index]; }

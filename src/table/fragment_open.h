@@ -15,7 +15,7 @@ Result<std::shared_ptr<const DeletionVector>> LoadDeletions(const TableEnv& env,
                                                             FragmentState& state,
                                                             int64_t physical_rows);
 
-// Kept by the runtime's cache, found through `state`.
+// Kept by the runtime's cache, found through `state`; that of a view by nobody.
 Result<std::shared_ptr<const FragmentReader>> OpenFragmentReader(
     const TableEnv& env, const std::shared_ptr<FragmentState>& state,
     int64_t physical_rows);

@@ -644,9 +644,12 @@ Result<std::shared_ptr<const FragmentReader>> OpenFragmentReader(
                                                      std::move(deletions));
   GLAIVE_RETURN_NOT_OK(reader->Init());
   std::shared_ptr<const FragmentReader> result = reader;
-  const auto bytes =
-      kReaderOverheadBytes + static_cast<int64_t>(state->serialized().size()) * 4;
-  env.runtime->cache().Put("fragment:" + std::to_string(state->serial()), result, bytes);
+  if (!state->of_view()) {
+    const auto bytes =
+        kReaderOverheadBytes + static_cast<int64_t>(state->serialized().size()) * 4;
+    env.runtime->cache().Put("fragment:" + std::to_string(state->serial()), result,
+                             bytes);
+  }
   std::lock_guard lock(state->mutex);
   state->reader = result;
   return result;

@@ -53,7 +53,7 @@ struct Snapshot {
   VersionRef ref;
   std::string path;  // of the manifest
   ManifestIdentity identity;
-  std::unique_ptr<lance::table::Manifest> header;  // without fragments
+  std::shared_ptr<lance::table::Manifest> header;  // without fragments
   std::shared_ptr<const FragmentList> fragments;
   std::shared_ptr<const TableSchema> schema;
   std::shared_ptr<const std::string> index_section;  // serialized; null: none
@@ -62,6 +62,10 @@ struct Snapshot {
 
   // Only where the newest version was asked for; ascending.
   std::vector<TornManifest> torn;
+
+  // See table/view.h. A view never becomes the newest snapshot of a table.
+  bool is_view = false;
+  bool anonymous_rows = false;
 
   uint64_t version() const { return ref.version; }
   // The newest version whose name is taken; the next commit goes above it.
