@@ -4,7 +4,6 @@
 #include <atomic>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include <arrow/array.h>
@@ -116,6 +115,54 @@ int64_t KeyValueBytes(const arrow::RecordBatch& batch, const std::vector<int>& c
   return bytes;
 }
 
+// Bytes that are counted for each buffer, by address. Most have few batches to share them
+// and there is one call per buffer of each put, so it must be cheap.
+class CountedBuffers {
+ public:
+  // What is new of a buffer of `size` bytes.
+  int64_t Add(const void* address, int64_t size) {
+    if (2 * (used_ + 1) > slots_.size()) Grow();
+    Slot& slot = Probe(address);
+    if (slot.address == nullptr) {
+      slot.address = address;
+      ++used_;
+    }
+    const int64_t fresh = std::max<int64_t>(0, size - slot.size);
+    slot.size += fresh;
+    return fresh;
+  }
+  int64_t size_bytes() const {
+    return static_cast<int64_t>(slots_.capacity() * sizeof(Slot));
+  }
+
+ private:
+  struct Slot {
+    const void* address = nullptr;
+    int64_t size = 0;
+  };
+
+  Slot& Probe(const void* address) {
+    const size_t mask = slots_.size() - 1;
+    // Addresses are multiples of 64 as a rule.
+    const auto hash = reinterpret_cast<uintptr_t>(address) * 0x9E3779B97F4A7C15u;
+    size_t s = static_cast<size_t>(hash >> 20) & mask;
+    while (slots_[s].address != nullptr && slots_[s].address != address) {
+      s = (s + 1) & mask;
+    }
+    return slots_[s];
+  }
+  void Grow() {
+    std::vector<Slot> old(std::max<size_t>(64, 2 * slots_.size()));
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+      if (slot.address != nullptr) Probe(slot.address) = slot;
+    }
+  }
+
+  std::vector<Slot> slots_;
+  size_t used_ = 0;
+};
+
 struct BatchSlot {
   BatchPtr batch;
   int64_t first_row = 0;
@@ -171,9 +218,8 @@ struct Memtable::Impl {
   std::atomic<int64_t> key_bytes{0};
   std::atomic<bool> has_overrides{false};
 
-  // The writer's own: buffers by address with the bytes that are counted for them, and
-  // bytes of the arena that the keys may have taken.
-  std::unordered_map<const void*, int64_t> buffers;
+  // The writer's own; `arena_bytes` is what the keys may have taken of the map's arena.
+  CountedBuffers buffers;
   int64_t pinned_bytes = 0;
   int64_t arena_bytes = 0;
 };
@@ -185,11 +231,9 @@ int64_t Memtable::Impl::PinnedBytes(const arrow::ArrayData& data) {
     // A slice keeps all of what it was cut from.
     const arrow::Buffer* root = buffer.get();
     while (root->parent() != nullptr) root = root->parent().get();
-    const int64_t size = std::max(root->size(), root->capacity());
-    int64_t& counted = buffers[reinterpret_cast<const void*>(root->address())];
-    if (size <= counted) continue;
-    bytes += size - counted;
-    counted = size;
+    if (root->address() == 0) continue;
+    bytes += buffers.Add(reinterpret_cast<const void*>(root->address()),
+                         std::max(root->size(), root->capacity()));
   }
   for (const auto& child : data.child_data) bytes += PinnedBytes(*child);
   if (data.dictionary != nullptr) bytes += PinnedBytes(*data.dictionary);
@@ -272,7 +316,8 @@ Status Memtable::Append(const BatchVector& batches) {
   };
   add(impl.row_bytes, row_bytes);
   add(impl.key_bytes, key_bytes);
-  int64_t resident = impl.pinned_bytes + impl.slots.size_bytes();
+  int64_t resident =
+      impl.pinned_bytes + impl.slots.size_bytes() + impl.buffers.size_bytes();
   if (impl.keyed) resident += impl.map.size_bytes() + impl.links.size_bytes();
   impl.resident_bytes.store(resident, std::memory_order_relaxed);
   impl.num_rows.store(rows, std::memory_order_release);
