@@ -58,6 +58,7 @@ NB_MODULE(_glaive, m) {
   BindConnection(m);
   BindFiles(m);
   BindMaintenance(m);
+  BindMemWal(m);
   m.def("simd_info", &SimdInfo);
   m.def("num_threads", [] { return Unwrap(db::DefaultRuntime())->num_threads(); });
   m.def(
