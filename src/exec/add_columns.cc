@@ -14,6 +14,7 @@
 #include "file/version.h"
 #include "runtime/cancel.h"
 #include "table/deletion_vector.h"
+#include "table/mem_wal_entry.h"
 #include "table/schema_change.h"
 
 namespace glaive::exec {
@@ -97,10 +98,18 @@ std::shared_ptr<arrow::Field> WithoutDescription(
                    : arrow::key_value_metadata(std::move(keys), std::move(values)));
 }
 
+Status CheckCanCompute(const table::Dataset& dataset) {
+  return table::CheckNoMemWal(
+      dataset, "add a computed column to",
+      "rows still in the WAL would read null for it. Add it as all-nulls, or drop the "
+      "MemWAL first.");
+}
+
 Result<table::Dataset::Ptr> AddComputed(
     const table::Dataset::Ptr& dataset,
     const std::vector<std::pair<std::string, std::string>>& expressions,
     const ColumnChangeOptions& options) {
+  GLAIVE_RETURN_NOT_OK(CheckCanCompute(*dataset));
   Selection select;
   select.columns = expressions;
   GLAIVE_ASSIGN_OR_RETURN(auto plan,
@@ -223,6 +232,7 @@ Result<table::Dataset::Ptr> AddNullColumns(table::Dataset::Ptr dataset,
 Result<table::Dataset::Ptr> AddColumnsFromReader(table::Dataset::Ptr dataset,
                                                  arrow::RecordBatchReader& data,
                                                  const ColumnChangeOptions& options) {
+  GLAIVE_RETURN_NOT_OK(CheckCanCompute(*dataset));
   GLAIVE_ASSIGN_OR_RETURN(auto prepared, PrepareFields(*dataset, *data.schema()));
   ColumnFiles files(dataset, std::move(prepared.added), options);
   RowStream stream(data, options.cancel);

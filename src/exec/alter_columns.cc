@@ -1,5 +1,6 @@
 #include "exec/alter_columns.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <arrow/array.h>
@@ -11,6 +12,7 @@
 #include "exec/plan.h"
 #include "format/table.pb.h"
 #include "runtime/runtime.h"
+#include "table/mem_wal_entry.h"
 
 namespace glaive::exec {
 namespace {
@@ -190,9 +192,22 @@ Status CheckNoNulls(const table::Dataset& dataset, int32_t id,
 Result<table::Dataset::Ptr> Alter(const table::Dataset::Ptr& dataset,
                                   std::span<const table::ColumnAlteration> alterations,
                                   const ColumnChangeOptions& options) {
+  if (std::any_of(alterations.begin(), alterations.end(),
+                  [](const auto& a) { return a.type != nullptr; })) {
+    GLAIVE_RETURN_NOT_OK(table::CheckNoMemWal(
+        *dataset, "change a column's type on",
+        "a cast takes a new field id, which rows still in the WAL cannot be matched to. "
+        "Drop the MemWAL, or add a column of the new type and backfill it."));
+  }
   GLAIVE_ASSIGN_OR_RETURN(const int32_t first_id, table::NextFieldId(*dataset));
   GLAIVE_ASSIGN_OR_RETURN(const auto altered,
                           table::AlterFields(dataset->schema(), alterations, first_id));
+  if (!altered.made_non_null.empty()) {
+    GLAIVE_RETURN_NOT_OK(table::CheckNoMemWal(
+        *dataset, "make a column non-nullable on",
+        "the check runs against the base table, and a write admitted into the WAL while "
+        "it runs is not there to be checked. Drop the MemWAL first."));
+  }
   for (int32_t id : altered.made_non_null) {
     GLAIVE_RETURN_NOT_OK(CheckNoNulls(*dataset, id, options));
   }

@@ -16,6 +16,7 @@
 #include "exec/retry.h"
 #include "format/file.pb.h"
 #include "format/table.pb.h"
+#include "io/object_store.h"
 #include "runtime/cancel.h"
 #include "runtime/runtime.h"
 
@@ -88,9 +89,50 @@ struct MergePlan {
   std::unique_ptr<UpdateCondition> condition;
 };
 
+Status CheckTombstones(const table::Dataset& dataset, const arrow::Schema& source,
+                       const MergeOptions& options) {
+  const std::string& name = options.tombstone_column;
+  if (name.empty()) return Status::OK();
+  const auto field = source.GetFieldByName(name);
+  if (field == nullptr || field->type()->id() != arrow::Type::BOOL) {
+    return InvalidInput("Invalid input, the source of the merge has no boolean column '",
+                        name, "' that says which keys to delete");
+  }
+  if (dataset.schema().FindTopLevel(name) != nullptr) {
+    return InvalidInput("Invalid input, column '", name,
+                        "' says which keys to delete, but the table has a column of "
+                        "that name");
+  }
+  if (options.matched != MatchedAction::kUpdate) {
+    return InvalidInput(
+        "Invalid input, keys to delete go with matched rows that are "
+        "updated only");
+  }
+  return Status::OK();
+}
+
+bool SameFields(const std::vector<file::Field>& a, const std::vector<file::Field>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const file::Field& x, const file::Field& y) {
+                      return x.id == y.id && x.name == y.name &&
+                             x.logical_type == y.logical_type &&
+                             SameFields(x.children, y.children);
+                    });
+}
+
 Status CheckSource(const table::Dataset& dataset, const arrow::Schema& source,
-                   bool inserts) {
+                   const MergeOptions& options) {
+  const bool inserts = options.insert_not_matched;
+  GLAIVE_RETURN_NOT_OK(CheckTombstones(dataset, source, options));
+  if (options.made_for != nullptr &&
+      !SameFields(options.made_for->fields(), dataset.schema().fields())) {
+    return SchemaMismatch("the columns of table ", dataset.env().store->root(),
+                          " changed since the rows to merge were made");
+  }
   for (const auto& column : source.fields()) {
+    if (!options.tombstone_column.empty() && column->name() == options.tombstone_column) {
+      continue;
+    }
     const auto shown = dataset.arrow_schema()->GetFieldByName(column->name());
     if (shown == nullptr) {
       return SchemaMismatch("Field '", column->name(), "' not found in target schema");
@@ -131,7 +173,7 @@ Result<MergePlan> MakePlan(const table::Dataset& dataset, const arrow::Schema& s
     plan.source_keys.push_back(index);
     fields.push_back(dataset.schema().FindTopLevel(name)->ToArrow());
   }
-  GLAIVE_RETURN_NOT_OK(CheckSource(dataset, source, options.insert_not_matched));
+  GLAIVE_RETURN_NOT_OK(CheckSource(dataset, source, options));
   GLAIVE_ASSIGN_OR_RETURN(plan.codec, KeyCodec::Make(std::move(fields)));
   if (!options.update_condition.empty()) {
     GLAIVE_ASSIGN_OR_RETURN(
@@ -180,6 +222,7 @@ Result<MergeResult> MergeOnce(const table::Dataset& dataset, const MergeSource& 
   GLAIVE_RETURN_NOT_OK(writer.Run(matches, plan.codec, &update, &result));
   if (commit == Commit::kNo) return result;
   if (options.cancel != nullptr) GLAIVE_RETURN_NOT_OK(options.cancel->CheckOnCaller());
+  update.compacted = options.compacted;
   table::CommitOutcome outcome = table::CommitOutcome::kNotCommitted;
   auto committed = dataset.CommitUpdate(update, &outcome);
   if (outcome != table::CommitOutcome::kNotCommitted) writer.Keep();

@@ -40,6 +40,16 @@ struct MergeOptions {
   // SQL over the table's columns: deletes only where true. Empty: none.
   std::string delete_condition;
   SourceDuplicates duplicates = SourceDuplicates::kFail;
+  // A column of booleans without nulls in the source, none of the table: where true, the
+  // rows with this key are deleted and nothing is updated or inserted. Then each key of
+  // the source also has one row at most afterwards, however many the table had. Only with
+  // kUpdate.
+  std::string tombstone_column;
+  // Committed with the rows, also when there is none (see table::RowUpdate).
+  std::vector<table::CompactedGeneration> compacted;
+  // The columns that the source was made for. SchemaMismatch when those of the table are
+  // not the same any more: other ids, names or types. Null: columns go by their names.
+  std::shared_ptr<const file::Schema> made_for;
   std::optional<file::FileVersion> file_version;  // unset: the table's
   // Source rows and their keys beyond this are spilled to temporary files. 0: a share of
   // the runtime's budget.

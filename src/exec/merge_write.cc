@@ -72,6 +72,8 @@ struct MergeWriter::Impl {
                     const KeyCodec& codec);
   Result<std::vector<Match>> ChooseUpdates(const BatchPtr& piece, int64_t first_row,
                                            std::span<const Match> pairs);
+  Result<std::vector<Match>> RemoveDead(const arrow::BooleanArray& dead,
+                                        int64_t first_row, std::span<const Match> pairs);
   Status WriteUpdates(const BatchPtr& piece, int64_t first_row,
                       std::vector<Match> updates);
   Status WriteInserts(const BatchPtr& piece, const std::vector<int64_t>& rows);
@@ -103,6 +105,7 @@ struct MergeWriter::Impl {
   std::map<int, FragmentRows> fragments;
   MovedIdentity identity;
   std::vector<Match> replaced;  // pairs that were written
+  std::vector<Match> removed;   // rows that go without one in their place
   size_t next_pair = 0;
   int64_t num_inserted = 0;
   std::vector<uint64_t> inserted_keys;
@@ -242,6 +245,28 @@ Result<std::vector<Match>> MergeWriter::Impl::ChooseUpdates(
   return chosen;
 }
 
+// The pairs that are written: of source rows that are no tombstones, one each, so that a
+// key that the table has several times has one row afterwards.
+Result<std::vector<Match>> MergeWriter::Impl::RemoveDead(const arrow::BooleanArray& dead,
+                                                         int64_t first_row,
+                                                         std::span<const Match> pairs) {
+  if (dead.null_count() > 0) {
+    return InvalidInput("Invalid input, column '", options.tombstone_column,
+                        "', which says what keys to delete, must have no nulls");
+  }
+  std::vector<Match> written;
+  int64_t last = -1;
+  for (const Match& pair : pairs) {
+    if (dead.Value(pair.source - first_row) || pair.source == last) {
+      removed.push_back(pair);
+    } else {
+      written.push_back(pair);
+    }
+    last = pair.source;
+  }
+  return written;
+}
+
 Status MergeWriter::Impl::WriteUpdates(const BatchPtr& piece, int64_t first_row,
                                        std::vector<Match> chosen) {
   if (chosen.empty()) return Status::OK();
@@ -349,13 +374,22 @@ std::string MergeWriter::Impl::KeyFilter(const KeyCodec& codec) const {
 Status MergeWriter::Impl::WritePiece(const BatchPtr& piece, int64_t first_row,
                                      const Matches& matches, const KeyCodec& codec) {
   const int64_t end = first_row + piece->num_rows();
+  const arrow::BooleanArray* dead = nullptr;
+  if (!options.tombstone_column.empty()) {
+    dead = static_cast<const arrow::BooleanArray*>(
+        piece->GetColumnByName(options.tombstone_column).get());
+  }
   const size_t first_pair = next_pair;
   while (next_pair < matches.pairs.size() && matches.pairs[next_pair].source < end) {
     ++next_pair;
   }
   if (options.matched == MatchedAction::kUpdate) {
-    const auto pairs =
-        std::span(matches.pairs).subspan(first_pair, next_pair - first_pair);
+    auto pairs = std::span(matches.pairs).subspan(first_pair, next_pair - first_pair);
+    std::vector<Match> alive;
+    if (dead != nullptr) {
+      GLAIVE_ASSIGN_OR_RETURN(alive, RemoveDead(*dead, first_row, pairs));
+      pairs = alive;
+    }
     GLAIVE_ASSIGN_OR_RETURN(auto chosen, ChooseUpdates(piece, first_row, pairs));
     GLAIVE_RETURN_NOT_OK(WriteUpdates(piece, first_row, std::move(chosen)));
   }
@@ -363,7 +397,8 @@ Status MergeWriter::Impl::WritePiece(const BatchPtr& piece, int64_t first_row,
   std::vector<int64_t> rows;
   for (int64_t row = first_row; row < end; ++row) {
     if (!Matches::Get(matches.source_matched, row) &&
-        !Matches::Get(matches.source_repeated, row)) {
+        !Matches::Get(matches.source_repeated, row) &&
+        (dead == nullptr || !dead->Value(row - first_row))) {
       rows.push_back(row - first_row);
     }
   }
@@ -390,12 +425,14 @@ Status MergeWriter::Impl::Finish(const Matches& matches, table::RowUpdate* updat
   result->num_inserted_rows = num_inserted;
   std::vector<Match> gone =
       options.matched == MatchedAction::kDelete ? matches.pairs : std::move(replaced);
+  const auto num_replaced = static_cast<int64_t>(gone.size());
+  result->num_deleted_rows += static_cast<int64_t>(removed.size());
+  gone.insert(gone.end(), removed.begin(), removed.end());
   std::sort(gone.begin(), gone.end(), PlaceBefore);
   const auto twice = std::adjacent_find(gone.begin(), gone.end(), SamePlace);
   if (twice != gone.end()) return AmbiguousError(source, twice->source);
   (options.matched == MatchedAction::kDelete ? result->num_deleted_rows
-                                             : result->num_updated_rows) =
-      static_cast<int64_t>(gone.size());
+                                             : result->num_updated_rows) = num_replaced;
   update->deleted = ToDeletedRows(dataset, matches.not_in_source);
   for (const FoundRows& range : matches.not_in_source) {
     result->num_deleted_rows += static_cast<int64_t>(range.offsets.size());

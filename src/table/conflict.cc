@@ -12,6 +12,7 @@
 #include "format/transaction.pb.h"
 #include "table/deletion_vector.h"
 #include "table/key_filter.h"
+#include "table/mem_wal_entry.h"
 #include "table/transaction.h"
 
 namespace glaive::table {
@@ -21,6 +22,21 @@ using lance::table::Transaction;
 using Op = Transaction::OperationCase;
 
 constexpr char kFragmentReuseIndex[] = "__lance_frag_reuse";
+
+bool NamesMemWal(
+    const google::protobuf::RepeatedPtrField<lance::table::IndexMetadata>& indices) {
+  return std::any_of(indices.begin(), indices.end(),
+                     [](const auto& index) { return index.name() == kMemWalIndex; });
+}
+
+// Some changes of columns are refused beside an LSM write path: its rows are not seen.
+bool AttachesMemWal(const Transaction& transaction) {
+  return NamesMemWal(transaction.create_index().new_indices());
+}
+
+bool DetachesMemWal(const Transaction& transaction) {
+  return NamesMemWal(transaction.create_index().removed_indices());
+}
 
 bool Overlap(const std::set<uint64_t>& a, const std::set<uint64_t>& b) {
   return std::any_of(a.begin(), a.end(), [&b](uint64_t id) { return b.count(id) > 0; });
@@ -106,6 +122,21 @@ bool RewritesColumns(const Transaction& transaction) {
          transaction.update().update_mode() == Transaction::Update::REWRITE_COLUMNS;
 }
 
+// Whether generations of a shard were merged meanwhile that ours follow: what ours found
+// in the table is out of date then, deletions of keys that were missing above all. (Where
+// ours are not newer, the commit fails on what is recorded.)
+bool FollowsCompaction(const Transaction& ours, const Transaction& theirs) {
+  for (const auto& mine : ours.update().compacted_sstables()) {
+    for (const auto& other : theirs.update().compacted_sstables()) {
+      if (mine.shard_id().uuid() == other.shard_id().uuid() &&
+          mine.generation() > other.generation()) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 // Of a delete or update.
 ConflictKind CheckRowChange(const Transaction& ours, const Transaction& theirs,
                             const ConflictContext& context) {
@@ -139,6 +170,7 @@ ConflictKind CheckRowChange(const Transaction& ours, const Transaction& theirs,
           MayInsertSameKey(ours.update(), theirs.update())) {
         return ConflictKind::kRetryable;
       }
+      if (FollowsCompaction(ours, theirs)) return ConflictKind::kRetryable;
       if (!overlap()) return ConflictKind::kNone;
       if (RewritesColumns(ours) || RewritesColumns(theirs)) {
         return ConflictKind::kRetryable;
@@ -324,6 +356,11 @@ ConflictKind CheckCreateIndex(const Transaction& ours, const Transaction& theirs
           create, [&](const auto& index) { return IndexesOneOf(index, fields); }));
     }
     case Op::kUpdate: {
+      // Progress gave the entry another uuid, and whoever takes it away names the old.
+      if (theirs.update().compacted_sstables_size() > 0 &&
+          (AttachesMemWal(ours) || DetachesMemWal(ours))) {
+        return ConflictKind::kRetryable;
+      }
       if (!RewritesColumns(theirs)) return ConflictKind::kNone;
       const std::set<int32_t> fields(theirs.update().fields_modified().begin(),
                                      theirs.update().fields_modified().end());
@@ -387,6 +424,8 @@ ConflictKind CheckMerge(const Transaction& theirs) {
     case Op::kUpdateConfig:
       return TouchesSchema(theirs.update_config()) ? ConflictKind::kRetryable
                                                    : ConflictKind::kNone;
+    case Op::kCreateIndex:
+      return AttachesMemWal(theirs) ? ConflictKind::kRetryable : ConflictKind::kNone;
     default:
       return ConflictKind::kNone;
   }
@@ -408,6 +447,10 @@ ConflictKind CheckProject(const Transaction& ours, const Transaction& theirs) {
       // A column that became non-null may have got nulls.
       return ours.project().preserves_nullability() ? ConflictKind::kNone
                                                     : ConflictKind::kRetryable;
+    case Op::kCreateIndex:
+      return !ours.project().preserves_nullability() && AttachesMemWal(theirs)
+                 ? ConflictKind::kRetryable
+                 : ConflictKind::kNone;
     case Op::kUpdateConfig:
       // Ours holds the metadata of fields as it was. Upstream lets theirs be lost.
       return TouchedFields(theirs.update_config()).empty() ? ConflictKind::kNone
@@ -515,6 +558,10 @@ ConflictKind CheckConflict(const Transaction& ours, const Transaction& theirs,
       return IncompatibleWith(theirs, {Op::kOverwrite, Op::kRestore});
     case Op::kClone:
       return IncompatibleWith(theirs, {});
+    case Op::kUpdateMemWalState:
+      // What it records is checked against the version that it lands on. Rows that were
+      // taken away again as a whole are no progress.
+      return IncompatibleWith(theirs, {Op::kOverwrite, Op::kRestore});
     default:
       // Nothing is known of its needs: whatever came between, run it again.
       return ConflictKind::kRetryable;

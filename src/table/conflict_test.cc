@@ -398,6 +398,55 @@ TEST(Conflict, CreateIndex) {
   EXPECT_EQ(Check(Index("i"), Restore()), kNever);
 }
 
+Transaction Marked(uint64_t fragment, uint64_t generation = 1) {
+  Transaction t = Update(fragment);
+  t.mutable_update()->add_compacted_sstables()->set_generation(generation);
+  return t;
+}
+
+TEST(Conflict, MemWal) {
+  const auto same = TwoColumns();
+  // Progress is checked against the version it lands on, not against what came between.
+  for (const Transaction& theirs :
+       {Append(), Delete(1), Update(1), Marked(1), Rewrite(1), Merge(same), Project(same),
+        Index("i"), Config("k"), Replacement(1, 0), Reserve(), MemWal(), Bases()}) {
+    EXPECT_EQ(Check(MemWal(), theirs), kNone) << theirs.ShortDebugString();
+  }
+  for (const Transaction& theirs : {Overwrite(), Restore(), Unknown()}) {
+    EXPECT_EQ(Check(MemWal(), theirs), kNever) << theirs.ShortDebugString();
+  }
+  EXPECT_EQ(Check(Marked(1), Marked(1)), kRebase);
+  EXPECT_EQ(Check(Marked(1), Marked(2)), kNone);
+  EXPECT_EQ(Check(Marked(1), MemWal()), kRetry);
+  // Later generations of the same shard look again at what the earlier ones left.
+  EXPECT_EQ(Check(Marked(1, 2), Marked(2, 1)), kRetry);
+  EXPECT_EQ(Check(Marked(1, 1), Marked(2, 2)), kNone);
+  Transaction other_shard = Marked(2, 1);
+  other_shard.mutable_update()
+      ->mutable_compacted_sstables(0)
+      ->mutable_shard_id()
+      ->set_uuid("another");
+  EXPECT_EQ(Check(Marked(1, 2), other_shard), kNone);
+
+  // The entry gets a new uuid by progress.
+  Transaction attach = Index("__lance_mem_wal");
+  Transaction detach;
+  *detach.mutable_create_index()->mutable_removed_indices() =
+      attach.create_index().new_indices();
+  EXPECT_EQ(Check(detach, Marked(1)), kRetry);
+  EXPECT_EQ(Check(attach, Marked(1)), kRetry);
+  EXPECT_EQ(Check(detach, Update(1)), kNone);
+  EXPECT_EQ(Check(Index("i"), Marked(1)), kNone);
+
+  // New values of columns, and columns that lose their nulls, do not reach the log.
+  Transaction non_null = Project(same);
+  non_null.mutable_project()->set_preserves_nullability(false);
+  EXPECT_EQ(Check(Merge(same), attach), kRetry);
+  EXPECT_EQ(Check(Merge(same), detach), kNone);
+  EXPECT_EQ(Check(non_null, attach), kRetry);
+  EXPECT_EQ(Check(Project(same), attach), kNone);
+}
+
 TEST(Conflict, WordsOfUpstream) {
   Status retry = RetryableError(Delete(0), Update(0), 7);
   EXPECT_KIND(ErrorKind::kRetryableConflict, retry);

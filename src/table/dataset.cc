@@ -504,6 +504,11 @@ Result<Dataset::Ptr> Dataset::CommitUpdate(const RowUpdate& update,
       operation->add_fields_for_preserving_frag_bitmap(static_cast<uint32_t>(field.id()));
     }
   }
+  for (const CompactedGeneration& compacted : update.compacted) {
+    auto* marker = operation->add_compacted_sstables();
+    marker->mutable_shard_id()->set_uuid(compacted.shard);
+    marker->set_generation(compacted.generation);
+  }
   if (!update.inserted_keys.empty() &&
       !operation->mutable_inserted_rows()->ParseFromString(update.inserted_keys)) {
     return InvalidInput("the filter of inserted keys does not decode");

@@ -95,6 +95,12 @@ struct TagInfo {
 // Rows to delete: per fragment, physical offsets in ascending order.
 using DeletedRows = std::map<int64_t, std::vector<uint32_t>>;
 
+// All generations of a shard (16 bytes of a UUID) up to this one are in the table.
+struct CompactedGeneration {
+  std::string shard;
+  uint64_t generation = 0;
+};
+
 // Rows that an update or upsert takes away and brings, chosen by looking at a snapshot.
 struct RowUpdate {
   RowUpdate();
@@ -111,6 +117,10 @@ struct RowUpdate {
   std::vector<lance::table::DataFragment> new_fragments;
   // Top-level or nested field ids whose values differ; empty: all may.
   std::vector<uint32_t> fields_modified;
+  // Generations of an LSM write path that these rows are, or include: recorded in the
+  // same version. The commit fails when one is not newer than what is recorded, and is a
+  // RetryableConflict when older ones of the same shard were merged meanwhile.
+  std::vector<CompactedGeneration> compacted;
   // Serialized KeyExistenceFilter of the inserted keys, so that two upserts that insert
   // the same key conflict; empty: none.
   std::string inserted_keys;

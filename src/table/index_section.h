@@ -50,6 +50,15 @@ class IndexEditor {
   Status Rewrite(const lance::table::Transaction::Rewrite& operation,
                  std::span<const RewrittenGroup> groups, bool stable_row_ids);
 
+  // Generations of an LSM write path are merged into the table by the commit of
+  // `version`: raises the progress that the entry __lance_mem_wal records for each shard,
+  // adding shards that have none yet. The entry gets a new uuid, since readers cache what
+  // they decoded by it; whatever else it says stays. InvalidInput, as upstream words it:
+  // no entry, a shard twice, a generation that is not greater than what is recorded.
+  Status RecordCompacted(
+      const google::protobuf::RepeatedPtrField<lance::table::CompactedSsTable>& markers,
+      uint64_t version);
+
   // Null when there is no index.
   std::shared_ptr<const std::string> Serialized();
 

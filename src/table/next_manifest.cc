@@ -114,6 +114,10 @@ Status NextManifestBuilder::Apply() {
     case Transaction::kUpdateBases:
       KeepAll(current_);
       return ApplyUpdateBases();
+    case Transaction::kUpdateMemWalState:
+      KeepAll(current_);
+      return indices_.RecordCompacted(
+          transaction_.update_mem_wal_state().compacted_sstables(), version_);
     default:
       return NotSupported("committing a transaction of kind ",
                           OperationName(transaction_));

@@ -222,9 +222,8 @@ Status NextManifestBuilder::KeepExcept(const Fragments& updated_fragments,
 
 Status NextManifestBuilder::ApplyUpdate() {
   const auto& operation = transaction_.update();
-  if (operation.compacted_sstables_size() > 0) {
-    return NotSupported("committing an update that merges a memory table's log");
-  }
+  GLAIVE_RETURN_NOT_OK(
+      indices_.RecordCompacted(operation.compacted_sstables(), version_));
   GLAIVE_RETURN_NOT_OK(
       KeepExcept(operation.updated_fragments(), operation.removed_fragment_ids()));
   GLAIVE_RETURN_NOT_OK(AddNew(operation.new_fragments()));
