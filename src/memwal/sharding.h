@@ -16,6 +16,14 @@
 namespace glaive::memwal {
 
 using ShardingSpec = lance::table::ShardingSpec;
+enum class ShardingKind : uint8_t;  // mem_wal_index.h
+
+// Sets the number of shards and the one sharding spec that says how a table is sharded
+// (none for kManual). InvalidInput as upstream words it: an unknown column, a type that
+// cannot be a shard key, a number of buckets outside [1, 1024].
+Status AddShardingSpec(const file::Schema& schema, ShardingKind kind,
+                       const std::string& column, int64_t num_buckets,
+                       lance::table::MemWalIndexDetails* details);
 
 // The bucket of each value in [0, num_buckets): murmur3-x86-32 in upstream's variant;
 // null: 0. InvalidInput for a type that cannot be bucketed.
@@ -32,8 +40,9 @@ struct ShardRows {
   ShardId shard;
   std::vector<int64_t> rows;  // ascending; empty: all of the batch
 };
-// How the rows of `batch` spread over shards, each as LanceDB derives its id; in the
-// order of their first rows. InvalidInput for a null identity value.
+// How the rows of `batch` spread over shards by the first field of `spec`, each shard as
+// LanceDB derives its id; in the order of their first rows. InvalidInput for a null
+// identity value.
 Result<std::vector<ShardRows>> Route(const arrow::RecordBatch& batch,
                                      const ShardingSpec& spec,
                                      const file::Schema& schema);
