@@ -5,6 +5,7 @@
 
 #include "format/table.pb.h"
 #include "io/faulting_store.h"
+#include "io/power_loss_store.h"
 #include "memwal/bloom.h"
 #include "memwal/keys.h"
 #include "memwal/pk_sidecar.h"
@@ -315,6 +316,34 @@ TEST(WriteGeneration, FaultsOnDisk) {
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(directory.path())) {
     EXPECT_EQ(entry.path().string().find("_gen_"), std::string::npos) << entry.path();
+  }
+}
+
+// All of a generation but the hint is on the disk when the call returns.
+TEST(WriteGeneration, SurvivesAPowerCut) {
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < 20; ++round) {
+    const io::PowerLoss before;
+    Fixture f({arrow::int64()}, random(), before.store());
+    f.Append(1 + static_cast<int64_t>(random() % 100));
+    GenerationOptions options;
+    if (round % 2 == 0) options.btree_indices = {{"by_n", "n"}};
+    ASSERT_OK_AND_ASSIGN(const auto sstable,
+                         WriteGeneration(f.base->env(), kShard, f.View(), options));
+    ASSERT_OK_AND_ASSIGN(const auto after, before.CutPower(random));
+    const auto root = ShardDir(kShard) + "/" + sstable.path();
+    const auto there = before.store()->Child(root);
+    const auto kept = after->store()->Child(root);
+    ASSERT_OK_AND_ASSIGN(const auto files, there->List("", true));
+    for (const auto& file : files) {
+      if (file.is_directory || file.path.ends_with("_hint.json")) continue;
+      ASSERT_OK_AND_ASSIGN(const auto written, there->Get(file.path));
+      ASSERT_OK_AND_ASSIGN(const auto found, kept->Get(file.path));
+      ASSERT_TRUE(written->Equals(*found)) << file.path;
+    }
+    ASSERT_OK_AND_ASSIGN(const auto dataset, table::Dataset::Open(MakeEnv(kept)));
+    ASSERT_OK_AND_ASSIGN(const auto keys, GenerationKeys::Load(*dataset, f.key_names));
+    CheckKeys(*keys, f.View());
   }
 }
 

@@ -54,9 +54,10 @@ class KeyMap {
   static constexpr uint32_t kNoRow = UINT32_MAX;
   // Names a key of the map for its life.
   using KeyRef = uint32_t;
+  // Not initialized, so that arrays of them cost nothing before they are used.
   struct Link {
-    uint32_t previous = kNoRow;  // row of the same key
-    KeyRef key = 0;
+    uint32_t previous;  // row of the same key, or kNoRow
+    KeyRef key;
   };
 
   KeyMap();

@@ -277,7 +277,6 @@ Status Memtable::Append(const BatchVector& batches) {
   if (impl.keyed) impl.links.Grow(static_cast<uint64_t>(rows));
   int64_t row_bytes = 0, key_bytes = 0;
   int64_t row = first_row;
-  std::vector<KeyMap::Link> links;
   for (size_t b = 0; b < batches.size(); ++b) {
     const BatchPtr& batch = batches[b];
     BatchSlot& slot = impl.slots[static_cast<uint64_t>(first_batch) + b];

@@ -65,6 +65,7 @@ class GenerationKeysLoader {
 
   Result<std::shared_ptr<const GenerationKeys>> Run() {
     if (key_names_.empty()) return InternalError("a generation without key columns");
+    keys_->Resize(16);
     if (generation_.num_fragments() == 0) return Finish();
     if (generation_.num_fragments() != 1) {
       return Corruption("generation ", root(), " has ", generation_.num_fragments(),
@@ -75,8 +76,11 @@ class GenerationKeysLoader {
       return Corruption("generation ", root(), " has ", rows_, " rows");
     }
     GLAIVE_ASSIGN_OR_RETURN(deletions_, generation_.deletions(0));
-    // As the manifest says, which may be wrong.
-    keys_->map_.Reserve(std::min<int64_t>(generation_.live_rows(0), 1 << 20));
+    // What the manifest says may be wrong; there is more room when there are more keys.
+    const int64_t expected = std::clamp<int64_t>(generation_.live_rows(0), 0, 1 << 20);
+    keys_->Resize(static_cast<size_t>(expected + expected / 2 + 16));
+    keys_->keys_.ends.reserve(static_cast<size_t>(expected));
+    keys_->rows_.reserve(static_cast<size_t>(expected));
     const std::string path = std::string(kPkIndexDir) + "/" + kPageDataFile;
     auto opened = generation_.env().store->Open(path);
     Status read;
@@ -185,16 +189,8 @@ class GenerationKeysLoader {
   Status Add(std::string_view key, uint64_t id) {
     const auto row = static_cast<uint32_t>(id);
     if (deletions_ != nullptr && deletions_->Contains(row)) return Status::OK();
-    const int64_t before = keys_->map_.Put(key, row);
-    if (before > int64_t{row}) keys_->map_.Put(key, static_cast<uint32_t>(before));
-    if (before >= 0) return Status::OK();
-    std::vector<uint8_t>& bytes = keys_->keys_.bytes;
-    if (bytes.size() + key.size() > std::numeric_limits<uint32_t>::max()) {
-      return ResourceExhausted("more than 4 GiB of primary keys: compact the table");
-    }
-    bytes.insert(bytes.end(), key.begin(), key.end());
-    keys_->keys_.ends.push_back(static_cast<uint32_t>(bytes.size()));
-    return Status::OK();
+    if (keys_->Add(key, row)) return Status::OK();
+    return ResourceExhausted("more than 4 GiB of primary keys: compact the table");
   }
 
   const table::Dataset& generation_;
@@ -209,9 +205,62 @@ Result<std::shared_ptr<const GenerationKeys>> GenerationKeys::Load(
   return GenerationKeysLoader(generation, key_names).Run();
 }
 
+size_t GenerationKeys::Probe(std::string_view key, uint32_t tag) const {
+  size_t s = uint64_t{tag} * slots_.size() >> 32;
+  while (true) {
+    const uint64_t slot = slots_[s];
+    if (slot == 0) return s;
+    if (static_cast<uint32_t>(slot >> 32) == tag &&
+        keys_[int64_t{static_cast<uint32_t>(slot)} - 1] == key) {
+      return s;
+    }
+    if (++s == slots_.size()) s = 0;
+  }
+}
+
+void GenerationKeys::Resize(size_t num_slots) {
+  std::vector<uint64_t> old(num_slots, 0);
+  old.swap(slots_);
+  for (const uint64_t slot : old) {
+    if (slot == 0) continue;
+    size_t s = (slot >> 32) * slots_.size() >> 32;
+    while (slots_[s] != 0) {
+      if (++s == slots_.size()) s = 0;
+    }
+    slots_[s] = slot;
+  }
+}
+
+bool GenerationKeys::Add(std::string_view key, uint32_t row) {
+  if (4 * (rows_.size() + 1) > 3 * slots_.size()) Resize(2 * slots_.size());
+  const auto tag = static_cast<uint32_t>(HashKey(key) >> 32);
+  uint64_t& slot = slots_[Probe(key, tag)];
+  if (slot != 0) {
+    uint32_t& known = rows_[static_cast<uint32_t>(slot) - 1];
+    known = std::max(known, row);
+    return true;
+  }
+  if (keys_.bytes.size() + key.size() > std::numeric_limits<uint32_t>::max()) {
+    return false;
+  }
+  keys_.bytes.insert(keys_.bytes.end(), key.begin(), key.end());
+  keys_.ends.push_back(static_cast<uint32_t>(keys_.bytes.size()));
+  rows_.push_back(row);
+  slot = uint64_t{tag} << 32 | rows_.size();
+  return true;
+}
+
+int64_t GenerationKeys::Find(std::string_view key) const {
+  const auto tag = static_cast<uint32_t>(HashKey(key) >> 32);
+  const uint64_t slot = slots_[Probe(key, tag)];
+  if (slot == 0) return -1;
+  return rows_[static_cast<uint32_t>(slot) - 1];
+}
+
 int64_t GenerationKeys::size_bytes() const {
-  return map_.size_bytes() +
-         static_cast<int64_t>(keys_.bytes.capacity() + 4 * keys_.ends.capacity());
+  return static_cast<int64_t>(sizeof(*this) + keys_.bytes.capacity() +
+                              4 * (keys_.ends.capacity() + rows_.capacity()) +
+                              8 * slots_.capacity());
 }
 
 }  // namespace glaive::memwal

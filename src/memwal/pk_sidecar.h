@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <arrow/type_fwd.h>
 
@@ -32,9 +34,9 @@ class GenerationKeys {
       const table::Dataset& generation, const std::vector<std::string>& key_names);
 
   // The row offset in fragment 0, or -1.
-  int64_t Find(std::string_view key) const { return map_.Find(key); }
-  bool Contains(std::string_view key) const { return map_.Find(key) >= 0; }
-  int64_t num_keys() const { return map_.num_keys(); }
+  int64_t Find(std::string_view key) const;
+  bool Contains(std::string_view key) const { return Find(key) >= 0; }
+  int64_t num_keys() const { return keys_.size(); }
   // Each distinct key once, in no order.
   const EncodedKeys& keys() const { return keys_; }
   int64_t size_bytes() const;
@@ -42,8 +44,16 @@ class GenerationKeys {
  private:
   friend class GenerationKeysLoader;
   GenerationKeys() = default;
-  KeyMap map_;
+  // The key's slot, or the free one where it belongs.
+  size_t Probe(std::string_view key, uint32_t tag) const;
+  void Resize(size_t num_slots);
+  // Keeps the higher row of a key that comes again. False: there are too many keys.
+  bool Add(std::string_view key, uint32_t row);
+
   EncodedKeys keys_;
+  std::vector<uint32_t> rows_;  // as keys_
+  // Upper half of a key's hash and its number in keys_ plus one; zero: free.
+  std::vector<uint64_t> slots_;
 };
 
 }  // namespace glaive::memwal
