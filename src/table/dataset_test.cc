@@ -456,9 +456,9 @@ TEST_P(DatasetTest, ConfigAndMetadata) {
   EXPECT_EQ(dataset->schema().FindById(1)->metadata.at("unit"), "m");
   ASSERT_OK_AND_ASSIGN(auto values, ReadValues(*dataset));
   EXPECT_EQ(values, Values{1});
-  lance::table::Transaction log;
-  log.mutable_update_mem_wal_state();
-  EXPECT_KIND(ErrorKind::kNotSupported, dataset->Commit(log).status());
+  lance::table::Transaction clone;
+  clone.mutable_clone();
+  EXPECT_KIND(ErrorKind::kNotSupported, dataset->Commit(clone).status());
 }
 
 }  // namespace
