@@ -26,6 +26,11 @@ Status RunCat(std::span<const std::string> arguments);
 Status RunEncode(std::span<const std::string> arguments);
 Status RunVerify(std::span<const std::string> arguments);
 
+// What `glaive dump` says of an entry of the log (*.arrow) and of the manifest of a shard
+// (*.binpb).
+Status DumpWalEntry(const std::string& path);
+Status DumpShardManifest(const std::string& path);
+
 // Opens the Lance file at a path of the local file system.
 Result<std::shared_ptr<file::FileReader>> OpenLanceFile(const std::string& path);
 

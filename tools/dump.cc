@@ -1,4 +1,4 @@
-// `glaive dump`: what a Lance file consists of, in text.
+// `glaive dump`: what a file of a table consists of, in text.
 #include <filesystem>
 #include <iostream>
 #include <sstream>
@@ -55,6 +55,9 @@ void PrintFields(const std::vector<file::Field>& fields, int depth, bool v2_0,
 
 Status RunDump(std::span<const std::string> arguments) {
   if (arguments.size() != 1) return InvalidInput("give one file: glaive dump FILE");
+  const std::string& path = arguments[0];
+  if (path.ends_with(".arrow")) return DumpWalEntry(path);
+  if (path.ends_with(".binpb")) return DumpShardManifest(path);
   GLAIVE_ASSIGN_OR_RETURN(auto reader, OpenLanceFile(arguments[0]));
   const file::FileMetadata& metadata = reader->metadata();
   const bool v2_0 = metadata.version == file::FileVersion::k2_0;

@@ -11,7 +11,8 @@ using glaive::tools::Command;
 
 constexpr Command kCommands[] = {
     {"dump", "FILE",
-     "prints footer, schema, columns, pages and encodings of a Lance file",
+     "prints footer, schema, columns, pages and encodings of a Lance file; what a log\n"
+     "      entry (*.arrow) or a shard manifest (*.binpb) below _mem_wal/ says",
      glaive::tools::RunDump},
     {"verify", "PATH [--decode] [--repair]",
      "checks that the files of a table are there and whole; --decode reads every value,\n"

@@ -59,6 +59,7 @@ NB_MODULE(_glaive, m) {
   BindFiles(m);
   BindMaintenance(m);
   BindMemWal(m);
+  BindMemWalLog(m);
   m.def("simd_info", &SimdInfo);
   m.def("num_threads", [] { return Unwrap(db::DefaultRuntime())->num_threads(); });
   m.def(

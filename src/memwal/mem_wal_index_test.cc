@@ -161,6 +161,33 @@ TEST_F(MemWalIndexTest, RefusesDamagedDetails) {
   EXPECT_EQ(CompactedGeneration(*read, ShardId::Derive("y")), 0u);
 }
 
+TEST_F(MemWalIndexTest, ProgressAlone) {
+  const ShardId a = ShardId::Derive("a"), b = ShardId::Derive("b");
+  EXPECT_KIND(ErrorKind::kInvalidInput, CommitMarkers(base_, {{a, 1}}).status());
+  InitializeOptions options;
+  options.writer_config_defaults = {{"durable_write", "false"}};
+  ASSERT_OK_AND_ASSIGN(const auto with, Initialize(base_, options));
+  ASSERT_OK_AND_ASSIGN(const auto marked, CommitMarkers(with, {{a, 3}, {b, 1}}));
+  ASSERT_OK_AND_ASSIGN(const auto details, ReadDetails(*marked));
+  EXPECT_EQ(CompactedGeneration(*details, a), 3u);
+  EXPECT_EQ(CompactedGeneration(*details, b), 1u);
+  EXPECT_EQ(details->writer_config_defaults().at("durable_write"), "false");
+  EXPECT_NE(Section(*marked).indices(0).uuid().uuid(),
+            Section(*with).indices(0).uuid().uuid());
+  // From a stale snapshot, too: what counts is what is recorded.
+  EXPECT_KIND(ErrorKind::kInvalidInput, CommitMarkers(with, {{a, 3}}).status());
+  EXPECT_KIND(ErrorKind::kInvalidInput, CommitMarkers(marked, {{a, 2}}).status());
+  EXPECT_KIND(ErrorKind::kInvalidInput, CommitMarkers(marked, {{a, 4}, {a, 5}}).status());
+  ASSERT_OK_AND_ASSIGN(const auto later, CommitMarkers(with, {{a, 7}}));
+  ASSERT_OK_AND_ASSIGN(const auto read, ReadDetails(*later));
+  EXPECT_EQ(CompactedGeneration(*read, a), 7u);
+  EXPECT_EQ(CompactedGeneration(*read, b), 1u);
+  EXPECT_EQ(later->count_rows(), 0);
+  ASSERT_OK_AND_ASSIGN(const auto dropped, Drop(with));
+  ASSERT_OK_AND_ASSIGN(const auto gone, ReadDetails(*dropped));
+  EXPECT_EQ(gone, nullptr);
+}
+
 TEST_F(MemWalIndexTest, OneOfSeveralInitializes) {
   constexpr int kThreads = 4;
   std::vector<Status> outcomes(kThreads);

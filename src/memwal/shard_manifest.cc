@@ -166,6 +166,10 @@ Status ShardManifests::PutHint(uint64_t version) {
 }
 
 Status ShardManifests::Put(const ShardManifest& manifest) {
+  if (manifest.version() >= kMaxNumber || manifest.writer_epoch() >= kMaxNumber) {
+    return ResourceExhausted("shard ", shard_.ToString(),
+                             " has no manifest version or writer epoch left");
+  }
   const std::string path = ShardManifestPath(shard_, manifest.version());
   const std::string bytes = Serialize(manifest);
   Status status = store_->PutIfAbsent(path, AsBytes(bytes));
