@@ -116,7 +116,7 @@ class Shard:
         self.schema = pa.schema(self.keys + self.values)
         self.generations = []
         self.seen = {}  # key -> (generation, row or None)
-        base = self.rows(40, self.schema)
+        base = self.rows(40, nulls="some")
         distinct = {self.key_of(row): i for i, row in enumerate(base.to_pylist())}
         base = base.take(sorted(distinct.values()))
         self.theirs.run(MAKE, data=base, uri=self.uri, version=version, indexed=indexed)
@@ -126,16 +126,17 @@ class Shard:
     def key_of(self, row):
         return tuple(row[f.name] for f in self.keys)
 
-    def rows(self, count, schema):
+    def rows(self, count, nulls=None):
         columns = [random_keys(self.rng, f.type, count, self.spread) for f in self.keys]
         for f in self.values:
-            columns.append(arrays.random_array(self.rng, f.type, count, (f.metadata or {}).get(b"nulls", b"some").decode()))
-        return pa.table(columns, schema=schema)
+            pattern = nulls or (f.metadata or {}).get(b"nulls", b"some").decode()
+            columns.append(arrays.random_array(self.rng, f.type, count, pattern))
+        return pa.table(columns, schema=self.schema)
 
     def fresh(self, count, tombstones=0.25):
         """Rows as a memtable holds them: those of deleted keys are null but for the key."""
         dead = [self.rng.random() < tombstones for _ in range(count)]
-        rows = self.rows(count, self.schema)
+        rows = self.rows(count)
         columns, fields = [], []
         for f, column in zip(self.schema, rows.columns):
             nullable = f.name not in {k.name for k in self.keys}
@@ -229,6 +230,12 @@ VALUES = {
     if not unread(t) and not pa.types.is_null(t) and t not in (pa.string_view(), pa.binary_view())
 }
 
+# Rows of deleted keys are null here although members and items may not be.
+VALUES |= {
+    "members_not_null": pa.struct([pa.field("a", pa.int32(), False), pa.field("b", pa.utf8(), False)]),
+    "items_not_null": pa.list_(pa.field("item", pa.int32(), False)),
+}
+
 
 @pytest.mark.parametrize("version", VERSIONS if SOAK else ["any"])
 @pytest.mark.parametrize("part", range(4))
@@ -240,7 +247,7 @@ def test_value_types(part, version, native, theirs, tmp_path, seed):
     for name in names:
         t = VALUES[name]
         try:
-            column = arrays.random_array(rng, t, 3)
+            column = arrays.random_array(rng, t, 40)
             theirs.run(TRY, data=pa.table({"c": column}), uri=str(tmp_path / name), version=version)
         except SideError:  # a type that the real packages do not store in this version
             continue
