@@ -43,12 +43,18 @@ class LsmSnapshot : public std::enable_shared_from_this<LsmSnapshot> {
   static Result<Ptr> Open(table::Dataset::Ptr base, Freshness freshness);
   // The shards that the caller names, and nothing else; `writer`'s own shard (may be
   // null) comes from its memtables and manifest. Upstream's scanners: merged generations
-  // are not left out.
+  // are not left out, a shard that is named twice counts once. `key_columns`: used
+  // instead of the primary key that the table declares; then there need not be one.
   static Result<Ptr> OpenShards(table::Dataset::Ptr base,
                                 const std::vector<ShardSnapshot>& shards,
-                                const std::shared_ptr<ShardWriter>& writer);
+                                const std::shared_ptr<ShardWriter>& writer,
+                                const std::vector<std::string>& key_columns = {});
 
-  const table::Dataset& base() const;
+  // What was given, or a newer version, where generations were merged and removed
+  // meanwhile.
+  const table::Dataset::Ptr& base() const;
+  // The columns of the primary key, in key order.
+  const std::vector<std::string>& key_columns() const;
   // The base with the rows hidden that fresher sources replace or delete.
   Result<table::Dataset::Ptr> MaskedBase() const;
 
@@ -74,11 +80,13 @@ class LsmSnapshot : public std::enable_shared_from_this<LsmSnapshot> {
   // True when nothing is fresher than the base.
   bool only_base() const;
 
+  ~LsmSnapshot();
+  struct Impl;  // memwal/lsm_sources.h
+
  private:
   friend class LsmSources;
-  LsmSnapshot();
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  explicit LsmSnapshot(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace glaive::memwal
