@@ -134,7 +134,7 @@ void ShardWriter::Impl::RunFlusher() {
   }
 }
 
-Status ShardWriter::Impl::WaitFlushed(Lock* lock, const SlotPtr& slot) {
+Status ShardWriter::Impl::WaitFlushed(Lock* lock, SlotPtr slot) {
   const auto waiting = [&] {
     return std::find(slots_.begin(), slots_.end(), slot) != slots_.end();
   };

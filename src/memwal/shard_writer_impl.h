@@ -108,7 +108,7 @@ struct ShardWriter::Impl : std::enable_shared_from_this<ShardWriter::Impl> {
   void RunFlusher();
   // Waits until all sealed memtables up to `slot` are generations. Gives up, with the
   // error, after a few attempts that fail.
-  Status WaitFlushed(Lock* lock, const SlotPtr& slot);
+  Status WaitFlushed(Lock* lock, SlotPtr slot);
   Result<bool> Flush();
 
   // shard_writer_close.cc

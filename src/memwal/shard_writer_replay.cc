@@ -4,7 +4,6 @@
 #include <limits>
 #include <thread>
 
-#include <arrow/buffer.h>
 #include <arrow/record_batch.h>
 
 #include "io/object_store.h"
@@ -145,10 +144,7 @@ Status Replayer::ReadLog(std::vector<WalEntry>* entries) {
     // then is the end of the log final.
     GLAIVE_RETURN_NOT_OK(appender.AppendSentinel(tail.next_position).status());
     GLAIVE_ASSIGN_OR_RETURN(tail, reader.ReadFrom(tail.next_position));
-    if (!tail.torn.empty()) {
-      return Corruption("the log entry ", WalEntryPath(writer_.shard_, tail.torn[0]),
-                        " of table ", store->root(), " is torn");
-    }
+    GLAIVE_RETURN_NOT_OK(appender.ReplaceTorn(tail.torn));
     for (WalEntry& entry : tail.entries) entries->push_back(std::move(entry));
   }
   appender.set_next_position(tail.next_position);
