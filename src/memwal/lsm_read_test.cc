@@ -2,11 +2,11 @@
 #include "memwal/lsm_read.h"
 
 #include <array>
-#include <filesystem>
-#include <fstream>
+#include <atomic>
 #include <map>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include <arrow/api.h>
 #include <arrow/util/key_value_metadata.h>
@@ -20,6 +20,7 @@
 #include "memwal/lsm_sources.h"
 #include "memwal/mem_wal_index.h"
 #include "memwal/memtable.h"
+#include "memwal/shard_writer.h"
 #include "memwal/test_util.h"
 #include "memwal/wal.h"
 
@@ -52,9 +53,10 @@ struct Column {
 // A table and the shards that processes which are gone wrote, by hand.
 class Table {
  public:
+  // `live`: writers of this process write instead.
   Table(uint64_t seed, bool composite, int num_shards, std::shared_ptr<Runtime> runtime,
-        std::shared_ptr<io::ObjectStore> store)
-      : random_(seed), composite_(composite) {
+        std::shared_ptr<io::ObjectStore> store, bool live = false)
+      : random_(seed), composite_(composite), live_(live) {
     env.runtime = std::move(runtime);
     env.store = std::move(store);
     columns = {{0, "v0"}, {1, "v1"}};
@@ -64,6 +66,10 @@ class Table {
       shard.id = ShardId::Derive("bucket-" + std::to_string(s));
       shards_.push_back(std::move(shard));
     }
+  }
+
+  ~Table() {
+    if (live_ && base != nullptr) WriterRegistry::Instance().AbortAll(*base);
   }
 
   uint64_t Below(uint64_t n) { return random_() % n; }
@@ -180,9 +186,16 @@ class Table {
       by_shard[ShardOf(key)].emplace_back(key, RandomRow());
     }
     for (const auto& [s, batch] : by_shard) {
-      auto shaped = schema_->Shape(*InTableOrder(*Batch(batch)), 0);
-      ASSERT_OK(shaped.status());
-      Append(s, *shaped);
+      if (live_) {
+        std::shared_ptr<ShardWriter> writer;
+        Writer(s, &writer);
+        ASSERT_NE(writer, nullptr);
+        ASSERT_OK(writer->Put({InTableOrder(*Batch(batch))}));
+      } else {
+        auto shaped = schema_->Shape(*InTableOrder(*Batch(batch)), 0);
+        ASSERT_OK(shaped.status());
+        Append(s, *shaped);
+      }
       for (const auto& [key, row] : batch) fresh[key] = row;
     }
   }
@@ -194,15 +207,29 @@ class Table {
       by_shard[ShardOf(key)].push_back(key);
     }
     for (const auto& [s, keys] : by_shard) {
-      auto shaped = schema_->ShapeTombstones(*KeyBatch(keys));
-      ASSERT_OK(shaped.status());
-      Append(s, *shaped);
+      if (live_) {
+        std::shared_ptr<ShardWriter> writer;
+        Writer(s, &writer);
+        ASSERT_NE(writer, nullptr);
+        ASSERT_OK(writer->Delete({KeyBatch(keys)}));
+      } else {
+        auto shaped = schema_->ShapeTombstones(*KeyBatch(keys));
+        ASSERT_OK(shaped.status());
+        Append(s, *shaped);
+      }
       for (const Key& key : keys) fresh.erase(key);
     }
   }
 
   void Flush(size_t s) {
     Shard& shard = shards_[s];
+    if (live_) {
+      std::shared_ptr<ShardWriter> writer;
+      Writer(s, &writer);
+      ASSERT_NE(writer, nullptr);
+      ASSERT_OK(writer->Flush().status());
+      return;
+    }
     if (shard.memtable == nullptr || shard.memtable->num_rows() == 0) return;
     GenerationOptions options;
     options.file_version = base->file_version();
@@ -290,6 +317,15 @@ class Table {
     std::unique_ptr<Memtable> memtable;
   };
 
+  void Writer(size_t s, std::shared_ptr<ShardWriter>* writer) {
+    WriterConfig config;
+    config.durability = Durability::kOs;
+    config.max_memtable_rows = 40;  // full ones are flushed while we go on
+    auto got = WriterRegistry::Instance().Get(base, shards_[s].id, config);
+    ASSERT_OK(got.status());
+    *writer = *got;
+  }
+
   size_t ShardOf(const Key& key) const {
     return static_cast<size_t>(key.first + 100) % shards_.size();
   }
@@ -328,6 +364,7 @@ class Table {
 
   std::mt19937_64 random_;
   const bool composite_;
+  const bool live_;
   int next_column_ = 0;
   int next_name_ = 0;
   std::vector<Shard> shards_;
@@ -531,10 +568,11 @@ void CheckReads(Table* table, const LsmSnapshot::Ptr& snapshot, const Model& mod
 TEST(LsmRead, RandomHistories) {
   std::mt19937_64 random(TestSeed());
   const auto runtime = Runtime::Make({.num_threads = 2}).ValueOrDie();
-  const int histories = Soak() ? 400 : 12;
+  const int histories = Soak() ? 400 : 16;
   for (int h = 0; h < histories; ++h) {
+    const bool live = h % 2 == 1;
     Table table(random(), random() % 3 == 0, 1 + static_cast<int>(random() % 2), runtime,
-                io::MakeMemoryStore());
+                io::MakeMemoryStore(), live);
     table.WriteBase(static_cast<int>(random() % 60) + 1);
     if (testing::Test::HasFailure()) return;
     for (int step = 0; step < 14; ++step) {
@@ -561,6 +599,8 @@ TEST(LsmRead, RandomHistories) {
       SCOPED_TRACE("history " + std::to_string(h) + ", step " + std::to_string(step));
       ASSERT_OK_AND_ASSIGN(auto fresh, LsmSnapshot::Open(table.base, Freshness::kFresh));
       CheckReads(&table, fresh, table.fresh);
+      if (testing::Test::HasFailure()) return;
+      if (live) continue;
       ASSERT_OK_AND_ASSIGN(auto flushed,
                            LsmSnapshot::Open(table.base, Freshness::kGenerations));
       CheckReads(&table, flushed, table.flushed);
@@ -571,6 +611,56 @@ TEST(LsmRead, RandomHistories) {
       if (testing::Test::HasFailure()) return;
     }
   }
+}
+
+// While rows are put and memtables flushed, a reader sees each acknowledged row, once.
+TEST(LsmRead, BesideAWriter) {
+  Table table(5, false, 1, Runtime::Make({.num_threads = 2}).ValueOrDie(),
+              io::MakeMemoryStore(), /*live=*/true);
+  table.WriteBase(1);
+  ASSERT_FALSE(testing::Test::HasFailure());
+  const auto base_rows = static_cast<int64_t>(table.fresh.size());
+  WriterConfig config;
+  config.durability = Durability::kOs;
+  config.max_memtable_rows = 25;
+  ASSERT_OK_AND_ASSIGN(auto writer, WriterRegistry::Instance().Get(
+                                        table.base, ShardId::Derive("bucket-0"), config));
+  std::atomic<int64_t> acknowledged{0};
+  std::atomic<bool> failed{false};
+  const int64_t rows = Soak() ? 20000 : 1500;
+  std::thread putter([&] {
+    for (int64_t i = 0; i < rows && !failed; ++i) {
+      Row row;
+      row.values[0] = i;
+      // Each key a second time later on, which must not be seen as a second row.
+      const int64_t key = 1000 + (i % 2 == 0 ? i : std::max<int64_t>(0, i - 31));
+      if (!writer->Put({table.InTableOrder(*table.Batch({{{key, ""}, row}}))}).ok()) {
+        failed = true;
+      }
+      acknowledged = i + 1;
+    }
+  });
+  const auto distinct = [](int64_t puts) {
+    std::set<int64_t> keys;
+    for (int64_t i = 0; i < puts; ++i) {
+      keys.insert(i % 2 == 0 ? i : std::max<int64_t>(0, i - 31));
+    }
+    return static_cast<int64_t>(keys.size());
+  };
+  while (acknowledged < rows && !failed) {
+    const int64_t before = acknowledged;
+    auto snapshot = LsmSnapshot::Open(table.base, Freshness::kFresh);
+    const int64_t after = acknowledged;
+    Result<int64_t> count =
+        snapshot.ok() ? LsmCountRows(*snapshot, "") : Result<int64_t>(snapshot.status());
+    const bool good = count.ok() && *count >= base_rows + distinct(before) &&
+                      *count <= base_rows + distinct(after + 1);
+    if (!good) failed = true;
+    EXPECT_TRUE(good) << count.status().ToString() << " " << count.ValueOr(-1) << " of "
+                      << base_rows << " + " << distinct(before);
+  }
+  putter.join();
+  ASSERT_FALSE(failed);
 }
 
 TEST(LsmRead, ManyGenerations) {
