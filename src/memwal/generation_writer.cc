@@ -1,9 +1,13 @@
 #include "memwal/generation_writer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <limits>
+#include <new>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include <arrow/array.h>
@@ -59,6 +63,39 @@ Result<ArrayPtr> Column(const BatchVector& batches, const std::string& path) {
   return arrow::Concatenate(parts);
 }
 
+// Runs all tasks, on threads of their own if `parallel`: they wait for the disk most of
+// the time, and the runtime's threads are for calls that are waited for. The first error.
+Status RunSideBySide(const std::vector<std::function<Status()>>& tasks, bool parallel) {
+  constexpr size_t kMaxThreads = 4;
+  std::vector<Status> results(tasks.size());
+  std::atomic<size_t> next{0};
+  std::atomic<bool> failed{false};
+  const auto work = [&] {
+    for (size_t i = next++; i < tasks.size() && !failed; i = next++) {
+      try {
+        results[i] = tasks[i]();
+      } catch (const std::bad_alloc&) {
+        results[i] = ResourceExhausted("out of memory while a generation was written");
+      }
+      if (!results[i].ok()) failed = true;
+    }
+  };
+  std::vector<std::thread> helpers;
+  if (parallel) {
+    try {
+      for (size_t t = 1; t < std::min(tasks.size(), kMaxThreads); ++t) {
+        helpers.emplace_back(work);
+      }
+    } catch (const std::system_error&) {
+      // The system has no thread left: those that run, and this one, do it all.
+    }
+  }
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  for (const Status& result : results) GLAIVE_RETURN_NOT_OK(result);
+  return Status::OK();
+}
+
 class GenerationWriter {
  public:
   GenerationWriter(const table::TableEnv& base, std::string directory,
@@ -87,9 +124,7 @@ class GenerationWriter {
     if (!keys_.empty()) {
       tasks.push_back([this] { return WriteDeletions(); });
     }
-    GLAIVE_RETURN_NOT_OK(env_.runtime->ParallelFor(
-        static_cast<int64_t>(tasks.size()),
-        [&](int64_t task) { return tasks[static_cast<size_t>(task)](); }));
+    GLAIVE_RETURN_NOT_OK(RunSideBySide(tasks, env_.runtime->num_threads() > 1));
     return WriteManifest();
   }
 
