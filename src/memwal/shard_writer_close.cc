@@ -100,14 +100,14 @@ Status ShardWriter::Impl::Close() {
     if (closed_) return Status::OK();
     closed_ = true;
     if (!slots_.empty()) SealLocked();
-    const bool has_rows = slots_.size() > 1;
+    const SlotPtr newest = slots_.size() > 1 ? slots_[slots_.size() - 2] : nullptr;
     order.unlock();
     flush_not_before_ = {};
     work_cv_.notify_all();
     flush_cv_.notify_all();
-    if (has_rows) {
+    if (newest != nullptr) {
       status = DrainLog(&lock);
-      if (status.ok()) status = WaitFlushed(&lock, slots_[slots_.size() - 2]);
+      if (status.ok()) status = WaitFlushed(&lock, newest);
     }
   }
   Stop(false);
