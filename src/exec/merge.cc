@@ -19,6 +19,7 @@
 #include "io/object_store.h"
 #include "runtime/cancel.h"
 #include "runtime/runtime.h"
+#include "table/mem_wal_entry.h"
 
 namespace glaive::exec {
 namespace {
@@ -202,10 +203,24 @@ Result<std::unique_ptr<MergeSource>> ReadSource(const table::Dataset& dataset,
                            options.cancel);
 }
 
+Status CheckProgress(const table::Dataset& dataset, const MergeOptions& options) {
+  for (size_t i = 0; i < options.compacted_before.size(); ++i) {
+    const std::string& shard = options.compacted[i].shard;
+    GLAIVE_ASSIGN_OR_RETURN(const uint64_t recorded,
+                            table::RecordedGeneration(dataset, shard));
+    if (recorded == options.compacted_before[i]) continue;
+    return Conflict("generations up to ", recorded, " of a shard of table ",
+                    dataset.env().store->root(),
+                    " were merged by somebody else meanwhile");
+  }
+  return Status::OK();
+}
+
 enum class Commit : uint8_t { kYes, kNo };
 
 Result<MergeResult> MergeOnce(const table::Dataset& dataset, const MergeSource& source,
                               const MergeOptions& options, Commit commit) {
+  GLAIVE_RETURN_NOT_OK(CheckProgress(dataset, options));
   // Made anew for each snapshot: the schema may have changed.
   GLAIVE_ASSIGN_OR_RETURN(const MergePlan plan,
                           MakePlan(dataset, *source.schema(), options));

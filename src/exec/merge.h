@@ -47,6 +47,10 @@ struct MergeOptions {
   std::string tombstone_column;
   // Committed with the rows, also when there is none (see table::RowUpdate).
   std::vector<table::CompactedGeneration> compacted;
+  // What is recorded for the shards in `compacted` when the source was made, in their
+  // order (0: nothing). Conflict when it is not the same any more: some of these rows are
+  // in the table already, and may have been changed there since. Empty: not checked.
+  std::vector<uint64_t> compacted_before;
   // The columns that the source was made for. SchemaMismatch when those of the table are
   // not the same any more: other ids, names or types. Null: columns go by their names.
   std::shared_ptr<const file::Schema> made_for;

@@ -4,11 +4,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
 #include "base/status.h"
 #include "memwal/names.h"
+#include "memwal/shard_manifest.h"
 #include "table/dataset.h"
 
 namespace glaive::memwal {
@@ -19,6 +21,8 @@ struct UpkeepSettings {
   int64_t max_generations = 4;
   std::chrono::milliseconds max_wait = std::chrono::seconds(60);
   std::chrono::milliseconds collect_grace = std::chrono::minutes(10);
+  // Called with the version that a compaction committed, on the thread of upkeep.
+  std::function<void(const table::Dataset::Ptr&)> on_compacted;
 };
 // From GLAIVE_LSM_UPKEEP (0, false, off: none) and the storage options `lsm_upkeep`,
 // `lsm_upkeep_max_generations`, `lsm_upkeep_max_wait`, `lsm_upkeep_collect_grace`.
@@ -29,6 +33,15 @@ Result<UpkeepSettings> ParseUpkeepSettings(
 // A generation was published. Cheap; never blocks on I/O.
 void NoteGeneration(const table::Dataset::Ptr& base, const ShardId& shard,
                     int64_t waiting_generations, const UpkeepSettings& settings);
+// The same for the callback of a ShardWriter: counts the generations of `manifest` that
+// the base does not have, as far as upkeep knows.
+void NoteFlush(const table::Dataset::Ptr& base, const ShardManifest& manifest,
+               const UpkeepSettings& settings);
+// Back-pressure for a thread that flushes: waits while more than `most_generations` of
+// the shard wait for upkeep of this process, but not longer than `most`. True when they
+// do not.
+bool WaitForFanOut(const table::Dataset& base, const ShardId& shard,
+                   int64_t most_generations, std::chrono::milliseconds most);
 // True when nothing was left to do before the time was over.
 bool WaitForUpkeep(std::chrono::milliseconds most);
 // Whether upkeep (of this process) is compacting the shard now.

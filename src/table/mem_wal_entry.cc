@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "format/memwal.pb.h"
 #include "format/table.pb.h"
@@ -97,16 +99,45 @@ Status IndexEditor::RecordCompacted(
   return Status::OK();
 }
 
-Result<bool> HasMemWal(const Dataset& dataset) {
+namespace {
+
+// Nothing when there is no entry.
+Result<std::optional<IndexMetadata>> FindEntry(const Dataset& dataset) {
   const auto serialized = dataset.index_section();
-  if (serialized == nullptr) return false;
+  std::optional<IndexMetadata> entry;
+  if (serialized == nullptr) return entry;
   lance::table::IndexSection section;
   if (!section.ParseFromString(*serialized)) {
     return Corruption("the index section of version ", dataset.version(), " of table ",
                       dataset.env().store->root(), " does not decode");
   }
-  return std::any_of(section.indices().begin(), section.indices().end(),
-                     [](const auto& index) { return index.name() == kMemWalIndex; });
+  for (IndexMetadata& index : *section.mutable_indices()) {
+    if (index.name() == kMemWalIndex) entry = std::move(index);
+  }
+  return entry;
+}
+
+}  // namespace
+
+Result<bool> HasMemWal(const Dataset& dataset) {
+  GLAIVE_ASSIGN_OR_RETURN(const auto entry, FindEntry(dataset));
+  return entry.has_value();
+}
+
+Result<uint64_t> RecordedGeneration(const Dataset& dataset, std::string_view shard) {
+  GLAIVE_ASSIGN_OR_RETURN(const auto entry, FindEntry(dataset));
+  if (!entry) return uint64_t{0};
+  MemWalIndexDetails details;
+  if (!details.ParseFromString(entry->index_details().value())) {
+    return Corruption("the details of index ", kMemWalIndex, " do not decode");
+  }
+  uint64_t recorded = 0;
+  for (const CompactedSsTable& marker : details.compacted_sstables()) {
+    if (marker.shard_id().uuid() == shard) {
+      recorded = std::max<uint64_t>(recorded, marker.generation());
+    }
+  }
+  return recorded;
 }
 
 Status CheckNoMemWal(const Dataset& dataset, const std::string& what,
