@@ -25,6 +25,7 @@ Status RunDump(std::span<const std::string> arguments);
 Status RunCat(std::span<const std::string> arguments);
 Status RunEncode(std::span<const std::string> arguments);
 Status RunVerify(std::span<const std::string> arguments);
+Status RunLsm(std::span<const std::string> arguments);
 
 // What `glaive dump` says of an entry of the log (*.arrow) and of the manifest of a shard
 // (*.binpb).

@@ -18,6 +18,13 @@ constexpr Command kCommands[] = {
      "checks that the files of a table are there and whole; --decode reads every value,\n"
      "      --repair commits a version without the rows that are lost",
      glaive::tools::RunVerify},
+    {"lsm",
+     "stats|flush|compact|collect|checkpoint PATH [--grace DURATION] "
+     "[--max-generations N]",
+     "shows the LSM write path of a table, makes generations of what is in the log, "
+     "merges\n"
+     "      generations into the base, removes what is merged and older than the grace",
+     glaive::tools::RunLsm},
     {"cat", "FILE OUT.arrow [--batch ROWS] [--take ROW,ROW,...] [--columns A,B]", "",
      glaive::tools::RunCat},
     {"encode", "IN.arrow OUT.lance [--version V] [--page-bytes N] [--batch-rows N]", "",

@@ -136,7 +136,7 @@ def test_their_generations(theirs, tmp_path, seed):
     rng = random.Random(SEED + seed)
     uri = tmp_path / "t.lance"
     model = {k: row(k, "base") for k in range(0, 20, 2)}
-    options = {"enable_stable_row_ids": rng.random() < 0.5, "data_storage_version": rng.choice(["2.0", "2.1", "2.2"])}
+    options = {"enable_stable_row_ids": rng.random() < 0.5, "data_storage_version": rng.choice(["2.1", "2.2"])}
     theirs.run(CREATE, uri=str(uri), data=table(list(model.values())), options=options)
     for round in range(4):
         write(theirs, uri, model, rng, round)
@@ -218,7 +218,7 @@ def test_compactors_that_race_and_die(theirs, tmp_path):
     uri = tmp_path / "t.lance"
     model = {k: row(k, "base") for k in range(0, 30, 3)}
     theirs.run(CREATE, uri=str(uri), data=table(list(model.values())), options={})
-    for round in range(12 if SOAK else 5):
+    for round in range(12 if SOAK else 4):
         write(theirs, uri, model, rng, round)
         running = []
         for _ in range(3):
