@@ -20,6 +20,7 @@
 #include "runtime/fork.h"
 #include "table/dataset.h"
 #include "table/deletion_vector.h"
+#include "table/snapshot.h"
 
 namespace glaive::memwal {
 
@@ -35,24 +36,24 @@ struct KeyColumns {
                                  const std::vector<std::string>& names);
 };
 
-// Thread-safe. Nothing but the manifest is read before it is asked for; keys are kept by
-// the runtime's cache.
+// Thread-safe. Nothing but the manifest is read before it is asked for. What is known of
+// a generation, and its keys, are kept by the runtime's cache, which must not hold this
+// handle itself: it keeps the runtime alive.
 class Generation {
  public:
   using Ptr = std::shared_ptr<const Generation>;
   // `env`: the base table's. `name`: as in the shard manifest. NotFound when it is gone.
-  // Kept in the runtime's cache: what is open already costs no call of the store.
+  // What was open before costs no call of the store.
   static Result<Ptr> Open(const table::TableEnv& env, const ShardId& shard,
                           uint64_t number, const std::string& name,
                           const KeyColumns& keys);
 
   uint64_t number() const { return number_; }
-  const std::string& directory() const { return directory_; }
-  const ShardId& shard() const { return shard_; }
+  const std::string& directory() const { return facts_->directory; }
   // With the columns that it was written with.
   const table::Dataset::Ptr& dataset() const { return dataset_; }
   // The id of its column of tombstones, which may mean another column in the base by now.
-  std::optional<int32_t> tombstone_field() const { return tombstone_field_; }
+  std::optional<int32_t> tombstone_field() const { return facts_->tombstone_field; }
 
   // Key -> newest row.
   Result<std::shared_ptr<const GenerationKeys>> keys() const;
@@ -68,27 +69,36 @@ class Generation {
     ForkSafeMutex mutex;
     std::unordered_map<std::string, std::shared_ptr<const table::DeletionVector>> by_file;
   };
-  Hits& hits() const { return hits_; }
+  Hits& hits() const { return facts_->hits; }
 
  private:
+  // In the cache; knows nothing of the runtime.
+  struct Facts {
+    std::string directory;
+    std::string cache_key;
+    table::SnapshotPtr snapshot;
+    std::vector<std::string> key_names;  // in the generation
+    std::vector<std::shared_ptr<arrow::DataType>> key_types;
+    std::optional<int32_t> tombstone_field;
+
+    ForkSafeMutex mutex;  // guards the members below
+    std::optional<KeyBloom> bloom;
+    bool bloom_loaded = false;
+    std::shared_ptr<const table::DeletionVector> tombstones;
+    bool tombstones_loaded = false;
+
+    Hits hits;
+  };
+  static Result<std::shared_ptr<Facts>> Load(const table::TableEnv& own,
+                                             std::string directory, std::string cache_key,
+                                             const KeyColumns& keys);
+
   Generation() = default;
-  Status LoadTombstones() const;
+  Result<std::shared_ptr<const table::DeletionVector>> ReadTombstones() const;
 
-  ShardId shard_;
   uint64_t number_ = 0;
-  std::string directory_;
-  std::string cache_key_;
+  std::shared_ptr<Facts> facts_;
   table::Dataset::Ptr dataset_;
-  std::vector<std::string> key_names_;  // in the generation
-  std::vector<std::shared_ptr<arrow::DataType>> key_types_;
-  std::optional<int32_t> tombstone_field_;
-
-  mutable ForkSafeMutex mutex_;
-  mutable std::optional<KeyBloom> bloom_;  // guarded by mutex_, as all below
-  mutable bool bloom_loaded_ = false;
-  mutable std::shared_ptr<const table::DeletionVector> tombstones_;
-  mutable bool tombstones_loaded_ = false;
-  mutable Hits hits_;
 };
 
 }  // namespace glaive::memwal

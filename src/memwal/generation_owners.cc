@@ -16,7 +16,7 @@ constexpr int64_t kKeyBytes = 48;
 }  // namespace
 
 void GenerationOwners::Clear() {
-  generations_.clear();
+  names_.clear();
   hidden_.clear();
   entries_.clear();
   map_ = KeyMap();
@@ -27,26 +27,18 @@ void GenerationOwners::Clear() {
 Status GenerationOwners::Update(const std::vector<Generation::Ptr>& generations) {
   // What is known must be the wanted ones, but for some at the front that are gone and
   // some at the end that are new.
-  const auto same = [](const Generation::Ptr& a, const Generation::Ptr& b) {
-    return a != nullptr && a->directory() == b->directory() && a->number() == b->number();
-  };
   size_t first = first_;
   if (!generations.empty()) {
-    while (first < generations_.size() && !same(generations_[first], generations[0])) {
-      ++first;
-    }
+    while (first < names_.size() && names_[first] != generations[0]->directory()) ++first;
   }
-  const size_t known = generations_.size() - first;
+  const size_t known = names_.size() - first;
   bool extends = !generations.empty() && known > 0 && known <= generations.size() &&
                  first <= kMaxGone;
   for (size_t i = 0; extends && i < known; ++i) {
-    extends = same(generations_[first + i], generations[i]);
+    extends = names_[first + i] == generations[i]->directory();
   }
   if (extends) {
-    for (; first_ < first; ++first_) {
-      generations_[first_] = nullptr;
-      hidden_[first_] = nullptr;
-    }
+    for (; first_ < first; ++first_) hidden_[first_] = nullptr;
   } else {
     Clear();
   }
@@ -59,9 +51,9 @@ Status GenerationOwners::Update(const std::vector<Generation::Ptr>& generations)
   const bool fits = rows * kKeyBytes <= max_bytes_ && map_.size_bytes() <= max_bytes_;
   if (mapped_ && !fits) Clear();
   mapped_ = fits;
-  if (mapped_ && generations_.empty()) map_.Reserve(rows);
-  for (size_t i = generations_.size() - first_; i < generations.size(); ++i) {
-    Status added = mapped_ ? Add(generations[i]) : AddByProbing(generations[i]);
+  if (mapped_ && names_.empty()) map_.Reserve(rows);
+  for (size_t i = names_.size() - first_; i < generations.size(); ++i) {
+    Status added = mapped_ ? Add(generations, i) : AddByProbing(generations, i);
     if (!added.ok()) {
       Clear();
       return added;
@@ -70,11 +62,12 @@ Status GenerationOwners::Update(const std::vector<Generation::Ptr>& generations)
   return Status::OK();
 }
 
-Status GenerationOwners::Add(const Generation::Ptr& generation) {
+Status GenerationOwners::Add(const std::vector<Generation::Ptr>& generations, size_t i) {
+  const Generation::Ptr& generation = generations[i];
   GLAIVE_ASSIGN_OR_RETURN(const auto keys, generation->keys());
   GLAIVE_ASSIGN_OR_RETURN(auto tombstones, generation->tombstones());
-  const auto number = static_cast<uint32_t>(generations_.size());
-  std::vector<std::vector<uint32_t>> replaced(generations_.size());
+  const auto number = static_cast<uint32_t>(names_.size());
+  std::vector<std::vector<uint32_t>> replaced(names_.size());
   const EncodedKeys& all = keys->keys();
   for (int64_t k = 0; k < all.size(); ++k) {
     const std::string_view key = all[k];
@@ -96,16 +89,18 @@ Status GenerationOwners::Add(const Generation::Ptr& generation) {
                                        : hidden_[g]->Union(replaced[g]);
   }
   hidden_.push_back(std::move(tombstones));
-  generations_.push_back(generation);
+  names_.push_back(generation->directory());
   return Status::OK();
 }
 
-Status GenerationOwners::AddByProbing(const Generation::Ptr& generation) {
+Status GenerationOwners::AddByProbing(const std::vector<Generation::Ptr>& generations,
+                                      size_t i) {
+  const Generation::Ptr& generation = generations[i];
   GLAIVE_ASSIGN_OR_RETURN(const auto keys, generation->keys());
   GLAIVE_ASSIGN_OR_RETURN(auto tombstones, generation->tombstones());
   const EncodedKeys& all = keys->keys();
-  for (size_t g = first_; g < generations_.size(); ++g) {
-    GLAIVE_ASSIGN_OR_RETURN(const auto older, generations_[g]->keys());
+  for (size_t g = first_; g < names_.size(); ++g) {
+    GLAIVE_ASSIGN_OR_RETURN(const auto older, generations[g - first_]->keys());
     std::vector<uint32_t> replaced;
     for (int64_t k = 0; k < all.size(); ++k) {
       const int64_t row = older->Find(all[k]);
@@ -117,12 +112,12 @@ Status GenerationOwners::AddByProbing(const Generation::Ptr& generation) {
                                        : hidden_[g]->Union(replaced);
   }
   hidden_.push_back(std::move(tombstones));
-  generations_.push_back(generation);
+  names_.push_back(generation->directory());
   return Status::OK();
 }
 
 Result<std::optional<GenerationOwners::Place>> GenerationOwners::Find(
-    std::string_view key) const {
+    const std::vector<Generation::Ptr>& generations, std::string_view key) const {
   if (mapped_) {
     const int64_t known = map_.Find(key);
     if (known < 0) return std::nullopt;
@@ -130,10 +125,10 @@ Result<std::optional<GenerationOwners::Place>> GenerationOwners::Find(
     if (entry.generation < first_) return std::nullopt;
     return Place{entry.generation - first_, entry.row};
   }
-  for (size_t g = generations_.size(); g-- > first_;) {
-    GLAIVE_ASSIGN_OR_RETURN(const auto keys, generations_[g]->keys());
+  for (size_t g = generations.size(); g-- > 0;) {
+    GLAIVE_ASSIGN_OR_RETURN(const auto keys, generations[g]->keys());
     const int64_t row = keys->Find(key);
-    if (row >= 0) return Place{g - first_, static_cast<uint32_t>(row)};
+    if (row >= 0) return Place{g, static_cast<uint32_t>(row)};
   }
   return std::nullopt;
 }

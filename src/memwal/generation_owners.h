@@ -36,20 +36,22 @@ class GenerationOwners {
     size_t generation = 0;  // in `generations`
     uint32_t row = 0;
   };
-  // The newest row of a key (perhaps a tombstone).
-  Result<std::optional<Place>> Find(std::string_view key) const;
+  // The newest row of a key (perhaps a tombstone). `generations`: those of Update.
+  Result<std::optional<Place>> Find(const std::vector<Generation::Ptr>& generations,
+                                    std::string_view key) const;
 
  private:
   struct Entry {
     uint32_t generation;  // counted from the first one ever seen
     uint32_t row;
   };
-  Status Add(const Generation::Ptr& generation);
-  Status AddByProbing(const Generation::Ptr& generation);
+  // Takes in generations[i].
+  Status Add(const std::vector<Generation::Ptr>& generations, size_t i);
+  Status AddByProbing(const std::vector<Generation::Ptr>& generations, size_t i);
   void Clear();
 
   const int64_t max_bytes_;
-  std::vector<Generation::Ptr> generations_;  // those before first_ are gone: null
+  std::vector<std::string> names_;  // directories; those before first_ are gone
   size_t first_ = 0;
   std::vector<std::shared_ptr<const table::DeletionVector>> hidden_;
   bool mapped_ = true;

@@ -148,20 +148,34 @@ class Masker {
 
   Status HideInBase(const Generation& generation) {
     Generation::Hits& hits = generation.hits();
-    std::lock_guard lock(hits.mutex);
-    const std::vector<int> missing = Fragments(hits.by_file, false);
+    std::vector<HiddenRows> found(hidden_.size());
+    std::vector<int> missing;
+    {
+      std::lock_guard lock(hits.mutex);
+      for (size_t f = 0; f < hidden_.size(); ++f) {
+        const int fragment = static_cast<int>(f);
+        const auto known = hits.by_file.find(keys_.file_of(fragment));
+        if (known == hits.by_file.end()) {
+          missing.push_back(fragment);
+        } else {
+          found[f] = known->second;
+        }
+      }
+    }
     if (!missing.empty()) {
       GLAIVE_ASSIGN_OR_RETURN(const auto keys, generation.keys());
       GLAIVE_ASSIGN_OR_RETURN(const auto offsets,
                               keys_.Matching(*base_, missing, keys->keys()));
+      std::lock_guard lock(hits.mutex);
       DropGone(&hits.by_file);
       for (size_t i = 0; i < missing.size(); ++i) {
-        hits.by_file[keys_.file_of(missing[i])] = With(nullptr, offsets[i]);
+        auto& rows = found[static_cast<size_t>(missing[i])];
+        rows = With(nullptr, offsets[i]);
+        hits.by_file[keys_.file_of(missing[i])] = rows;
       }
     }
     for (size_t f = 0; f < hidden_.size(); ++f) {
-      const auto found = hits.by_file.find(keys_.file_of(static_cast<int>(f)));
-      if (found->second != nullptr) hidden_[f].push_back(found->second);
+      if (found[f] != nullptr) hidden_[f].push_back(std::move(found[f]));
     }
     return Status::OK();
   }
@@ -227,7 +241,8 @@ class Masker {
       const EncodedKeys& keys = same_list ? added : all_keys();
       std::vector<std::vector<uint32_t>> found(shard.generations.size());
       for (int64_t k = 0; k < keys.size(); ++k) {
-        GLAIVE_ASSIGN_OR_RETURN(const auto place, owners.Find(keys[k]));
+        GLAIVE_ASSIGN_OR_RETURN(const auto place,
+                                owners.Find(shard.generations, keys[k]));
         if (place) found[place->generation].push_back(place->row);
       }
       for (size_t g = 0; g < found.size(); ++g) {
@@ -279,6 +294,8 @@ Status LsmSnapshot::Impl::Mask() const {
     std::lock_guard lock(mutex);
     if (fresh != nullptr) return Status::OK();
   }
+  // Asked for anew: in a forked child it is another one.
+  const auto state = LsmState::Of(base->env());
   GLAIVE_ASSIGN_OR_RETURN(const auto of_base, state->KeysOf(base, keys.names));
   std::vector<LsmSource> sources;
   Dataset::Ptr masked;

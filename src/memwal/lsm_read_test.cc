@@ -693,6 +693,22 @@ TEST(LsmRead, ManyGenerations) {
   ASSERT_LE(counters->count(io::StoreOp::kOpen), 0);
 }
 
+TEST(LsmRead, NothingThatIsKeptHoldsTheRuntime) {
+  auto runtime = Runtime::Make({.num_threads = 2}).ValueOrDie();
+  const std::weak_ptr<Runtime> weak = runtime;
+  {
+    Table table(3, false, 2, runtime, io::MakeMemoryStore());
+    table.WriteBase(20);
+    table.Put(9);
+    table.FlushAll();
+    table.Put(9);
+    ASSERT_OK_AND_ASSIGN(auto snapshot, LsmSnapshot::Open(table.base, Freshness::kFresh));
+    CheckReads(&table, snapshot, table.fresh);
+  }
+  runtime.reset();
+  ASSERT_TRUE(weak.expired());
+}
+
 TEST(LsmRead, RefusesBadInput) {
   Table table(3, false, 1, Runtime::Make({.num_threads = 2}).ValueOrDie(),
               io::MakeMemoryStore());

@@ -167,7 +167,7 @@ LsmSnapshot::~LsmSnapshot() = default;
 
 Result<LsmSnapshot::Ptr> LsmSnapshot::Open(Dataset::Ptr base, Freshness freshness) {
   auto impl = std::make_unique<Impl>();
-  impl->state = LsmState::Of(base->env());
+  const auto state = LsmState::Of(base->env());
   for (int attempt = 0;; ++attempt) {
     GLAIVE_ASSIGN_OR_RETURN(const auto details, ReadDetails(*base));
     if (details == nullptr) {
@@ -176,7 +176,7 @@ Result<LsmSnapshot::Ptr> LsmSnapshot::Open(Dataset::Ptr base, Freshness freshnes
           "initialize_mem_wal() first. Table ",
           base->env().store->root());
     }
-    GLAIVE_ASSIGN_OR_RETURN(impl->keys, KeysOf(*base, *impl->state, {}));
+    GLAIVE_ASSIGN_OR_RETURN(impl->keys, KeysOf(*base, *state, {}));
     GLAIVE_ASSIGN_OR_RETURN(const auto shards, ListShards(*base->env().store));
     std::vector<Captured> all;
     std::vector<std::pair<ShardId, Names>> names;
@@ -190,8 +190,7 @@ Result<LsmSnapshot::Ptr> LsmSnapshot::Open(Dataset::Ptr base, Freshness freshnes
         }
       }
       if (!captured) {
-        GLAIVE_ASSIGN_OR_RETURN(captured,
-                                CaptureLog(*base, shard, freshness, *impl->state));
+        GLAIVE_ASSIGN_OR_RETURN(captured, CaptureLog(*base, shard, freshness, *state));
       }
       if (!captured) continue;
       std::erase_if(captured->sources.memory,
@@ -235,8 +234,8 @@ Result<LsmSnapshot::Ptr> LsmSnapshot::OpenShards(
     const std::shared_ptr<ShardWriter>& writer,
     const std::vector<std::string>& key_columns) {
   auto impl = std::make_unique<Impl>();
-  impl->state = LsmState::Of(base->env());
-  GLAIVE_ASSIGN_OR_RETURN(impl->keys, KeysOf(*base, *impl->state, key_columns));
+  const auto state = LsmState::Of(base->env());
+  GLAIVE_ASSIGN_OR_RETURN(impl->keys, KeysOf(*base, *state, key_columns));
   std::vector<ShardSources> sources;
   std::vector<std::pair<ShardId, Names>> names;
   std::set<ShardId> seen;
@@ -328,7 +327,8 @@ Result<std::shared_ptr<const BaseKeys>> LsmSources::KeysOfBase(
     std::lock_guard lock(impl.mutex);
     if (impl.base_keys != nullptr) return impl.base_keys;
   }
-  GLAIVE_ASSIGN_OR_RETURN(auto keys, impl.state->KeysOf(impl.base, impl.keys.names));
+  GLAIVE_ASSIGN_OR_RETURN(
+      auto keys, LsmState::Of(impl.base->env())->KeysOf(impl.base, impl.keys.names));
   std::lock_guard lock(impl.mutex);
   impl.base_keys = keys;
   return keys;

@@ -13,7 +13,6 @@
 #include <arrow/type_fwd.h>
 
 #include "base/status.h"
-#include "exec/plan.h"
 #include "memwal/base_keys.h"
 #include "memwal/generation.h"
 #include "memwal/live_generations.h"
@@ -24,8 +23,6 @@
 #include "table/fragment_reader.h"
 
 namespace glaive::memwal {
-
-struct LsmState;  // memwal/lsm_state.h
 
 // The fresh sources of one shard.
 struct ShardSources {
@@ -46,7 +43,6 @@ struct LsmSnapshot::Impl {
   table::Dataset::Ptr base;
   KeyColumns keys;
   std::vector<ShardSources> shards;  // those with fresh rows
-  std::shared_ptr<LsmState> state;
   std::optional<LiveGenerations> live;
 
   // Newest first; made when first asked for. Guarded by mutex.

@@ -1,5 +1,5 @@
 // What reads of one table with an LSM write path keep for the next ones. All of it can be
-// made again, and lies in the runtime's cache.
+// made again, and lies in the runtime's cache, so nothing in it may keep the runtime.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,9 @@ struct LsmState {
 
   const int64_t max_owner_bytes;
 
-  ForkSafeMutex tail_mutex;
+  // Plain mutexes, as they are held for long; the cache of a forked child has no state
+  // yet.
+  std::mutex tail_mutex;
   std::map<ShardId, LogTail> tails;  // guarded by tail_mutex
 
   ForkSafeMutex schema_mutex;  // guards the members down to the next mutex
@@ -68,7 +70,7 @@ struct LsmState {
   std::vector<std::string> keys_by;
   std::shared_ptr<const BaseKeys> keys;
 
-  ForkSafeMutex mutex;  // guards all below; held while rows are compared
+  std::mutex mutex;  // guards all below; held while keys are compared
   std::map<ShardId, GenerationOwners> owners;
   std::vector<std::unique_ptr<MemtableHits>> memory;
 
