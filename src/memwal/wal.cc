@@ -23,6 +23,13 @@ bool IsKind(const Status& status, ErrorKind kind) {
   return !status.ok() && KindOf(status) == kind;
 }
 
+// Big entries of local tables are mapped, so that replay reads no more than it looks at.
+Result<std::shared_ptr<arrow::Buffer>> ReadWhole(io::ObjectStore& store,
+                                                 const std::string& path) {
+  GLAIVE_ASSIGN_OR_RETURN(const auto object, store.Open(path));
+  return object->Read({0, object->size_bytes()});
+}
+
 std::string JoinParts(const EncodedWalEntry& entry) {
   std::string bytes;
   bytes.reserve(static_cast<size_t>(entry.size_bytes));
@@ -37,7 +44,7 @@ WalReader::WalReader(std::shared_ptr<io::ObjectStore> store, ShardId shard)
 
 Result<std::optional<WalEntry>> WalReader::Read(uint64_t position) const {
   const std::string path = WalEntryPath(shard_, position);
-  auto bytes = store_->Get(path);
+  auto bytes = ReadWhole(*store_, path);
   if (IsKind(bytes.status(), ErrorKind::kNotFound)) return std::nullopt;
   GLAIVE_RETURN_NOT_OK(bytes.status());
   GLAIVE_ASSIGN_OR_RETURN(WalEntry entry, DecodeWalEntry(position, path, *bytes));
@@ -78,7 +85,7 @@ Result<WalReader::Tail> WalReader::Replay(
   uint64_t position = std::max<uint64_t>(first, 1);
   for (;; ++position) {
     const std::string path = WalEntryPath(shard_, position);
-    auto bytes = store_->Get(path);
+    auto bytes = ReadWhole(*store_, path);
     if (IsKind(bytes.status(), ErrorKind::kNotFound)) break;
     GLAIVE_RETURN_NOT_OK(bytes.status());
     auto entry = DecodeWalEntry(position, path, *bytes);
