@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 import pyarrow as pa
+from lsm_workloads import LsmWorkloads, RocksWorkloads
 
 DIM = 384
 TEXT = "a title of ordinary length, number "
@@ -57,7 +58,7 @@ def memory(field):
             return int(line.split()[1]) * 1024
 
 
-class Context:
+class Context(LsmWorkloads, RocksWorkloads):
     def __init__(self, lance, lancedb):
         self.lance, self.lancedb = lance, lancedb
         self.tables, self.datasets, self.turns = {}, {}, {}

@@ -103,6 +103,73 @@ struct MergeResult {
   int64_t version = 0;
 };
 
+// How the rows of a table with an LSM write path spread over shards, each with a log and
+// a writer of its own.
+enum class Sharding : uint8_t {
+  kUnsharded,
+  kBucket,    // by the hash of a column
+  kIdentity,  // by the values of a column
+};
+
+// An LSM write path: rows go to a write-ahead log, are durable and visible at once, and
+// reach the base table later. Needs an unenforced primary key.
+struct LsmWriteSpec {
+  Sharding sharding = Sharding::kUnsharded;
+  std::string column;       // kBucket, kIdentity
+  int64_t num_buckets = 0;  // kBucket: 1 to 1024
+  // Indices that the fresh rows are kept in as well. Unset: all of the table.
+  std::optional<std::vector<std::string>> maintained_indexes;
+  // Configuration of the writers by name, e.g. {"max_memtable_rows", "50000"} or
+  // {"durability", "os"} ("fsync": rows survive a power cut; "os": the death of the
+  // process).
+  std::map<std::string, std::string> writer_config_defaults;
+};
+
+// A flushed part of a shard that is not merged into the base table yet.
+struct LsmGeneration {
+  uint64_t generation = 0;
+  int64_t bytes = 0;
+  std::optional<int64_t> rows;  // when asked for
+};
+
+struct LsmMemtable {
+  uint64_t generation = 0;
+  int64_t rows = 0;
+  int64_t bytes = 0;
+  int64_t batches = 0;
+};
+
+struct LsmBucketStats {
+  std::string shard_id;
+  bool sealed = false;
+  uint64_t writer_epoch = 0;
+  uint64_t manifest_version = 0;
+  uint64_t current_generation = 0;
+  uint64_t replay_after_wal_entry_position = 0;
+  uint64_t wal_entry_position_last_seen = 0;
+  std::vector<LsmGeneration> generations;
+  bool compacting = false;
+  // Of the writer of this process; oldest first. Unset: it has none.
+  std::optional<std::vector<LsmMemtable>> memtables;
+  std::string durability;   // "fsync" or "os"; empty without a writer here
+  int64_t log_entries = 0;  // behind the last generation
+  int64_t log_bytes = 0;
+};
+
+struct LsmProgress {
+  int64_t generations_consumed = 0;
+  int64_t generations_remaining = 0;
+  int64_t version = 0;  // of the base table
+};
+
+struct LsmCheckpoint {
+  int64_t generations_consumed = 0;
+  int64_t generations_remaining = 0;  // of those seen at the flush
+  int64_t passes = 0;                 // of compaction
+  bool converged = false;
+  int64_t version = 0;  // of the base table
+};
+
 // A scan being put together. The snapshot is taken when it runs. Not thread-safe.
 class Query {
  public:
@@ -117,6 +184,8 @@ class Query {
   Query& WithRowId(bool on = true);
   Query& BatchRows(int64_t rows);
   Query& Timeout(std::chrono::nanoseconds timeout);
+  // Whether fresh rows of an LSM write path are seen. They are, unless this says no.
+  Query& UseLsm(bool on);
 
   Result<std::shared_ptr<arrow::Table>> ToTable() const;
   // Computes while it is read; keeps the snapshot alive.
@@ -144,6 +213,7 @@ class VectorQuery {
   VectorQuery& Offset(int64_t rows);
   VectorQuery& WithRowId(bool on = true);
   VectorQuery& Timeout(std::chrono::nanoseconds timeout);
+  VectorQuery& UseLsm(bool on);
   // Needed when the table has several vector columns.
   VectorQuery& Column(std::string path);
   VectorQuery& DistanceType(Distance distance);
@@ -217,6 +287,27 @@ class Table {
   Result<std::shared_ptr<arrow::Table>> TakeRowIds(
       const std::vector<uint64_t>& row_ids,
       const std::vector<std::string>& columns = {}) const;
+
+  // The LSM write path. While it is set, Add, Delete, Update and upserts go through it:
+  // they commit no version, and reads see their rows at once. All but GetLsmStats and
+  // CloseLsmWriters are InvalidInput without one.
+  Status SetLsmWriteSpec(const LsmWriteSpec& spec);
+  Status UnsetLsmWriteSpec();
+  Result<std::optional<LsmWriteSpec>> GetLsmWriteSpec() const;
+  // Flushes and closes the writers that this process has for the table.
+  Status CloseLsmWriters();
+  // Fresh rows become generations; their number.
+  Result<int64_t> FlushLsm();
+  // One pass that merges what generations there are into the base table.
+  Result<LsmProgress> CompactLsm();
+  // Flushes, then compacts until what was fresh is in the base table. `progress` gets the
+  // generations left and those there were, after each pass.
+  Result<LsmCheckpoint> CheckpointLsm(
+      std::optional<std::chrono::milliseconds> timeout = std::nullopt,
+      std::function<void(int64_t remaining, int64_t total)> progress = nullptr);
+  // Nullopt: the table has no LSM write path.
+  Result<std::optional<std::vector<LsmBucketStats>>> GetLsmStats(
+      bool include_generation_rows = false) const;
 
   Result<std::vector<Version>> ListVersions() const;
   Status Checkout(int64_t version);

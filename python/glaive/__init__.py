@@ -85,7 +85,7 @@ _HOMES = {
     "FunctionApplication": "functions",
     "FunctionVersion": "functions",
     "LanceNamespaceDBConnection": "namespace",
-    "LsmWriteSpec": "_lancedb",
+    "LsmWriteSpec": "_lsm",
     "MaterializedView": "materialized_view",
     "MaterializedViewDefinition": "materialized_view",
     "RemoteDBConnection": "remote.db",

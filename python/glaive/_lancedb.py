@@ -2,8 +2,9 @@
 
 from . import _not_built
 from ._glaive import validate_table_name
+from ._lsm import LsmWriteSpec
 from .session import Session
 
-__all__ = ["Session", "validate_table_name"]
+__all__ = ["LsmWriteSpec", "Session", "validate_table_name"]
 
 __getattr__ = _not_built.missing_names(__name__)

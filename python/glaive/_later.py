@@ -5,10 +5,7 @@ TABLE = (
     "fetch_blobs function_errors index_stats list_indices refresh_column refresh_column_async tokenize "
     "wait_for_index"
 ).split()
-TABLE_LSM = (
-    "checkpoint_lsm close_lsm_writers compact_lsm flush_lsm get_lsm_stats get_lsm_write_spec prewarm_data prewarm_index "
-    "set_lsm_write_spec unset_lsm_write_spec"
-).split()
+TABLE_WARM = "prewarm_data prewarm_index".split()
 TABLE_SYNC = (
     "create_fts_index create_index create_scalar_index infer_tokenizer_configs "
     "migrate_v2_manifest_paths"

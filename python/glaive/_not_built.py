@@ -79,8 +79,6 @@ MODULES: Dict[str, str] = {
     "lance.indices.pq": "PqModel",
     "lance.io": "",
     "lance.log": "set_logger",
-    "lance.mem_wal": "CompactedSsTable ExecutionPlan LsmPointLookupPlanner LsmScanner LsmVectorSearchPlanner ShardSnapshot ShardWriter "
-    "ShardingField ShardingSpec evaluate_sharding_spec",
     "lance.namespace": "DirectoryNamespace DynamicContextProvider RestAdapter RestNamespace",
     "lance.otel": "instrument_lance_metrics",
     "lance.progress": "FileSystemFragmentWriteProgress FragmentWriteProgress IndexProgress NoopFragmentWriteProgress",
@@ -101,7 +99,7 @@ MODULES: Dict[str, str] = {
 PARTIAL: Dict[str, str] = {
     "": "AsyncCatalog AsyncSqlQuery BlobType Catalog Expr ListDatabasesResponse QueryDescription SqlQuery ViewDescription",
     "_lancedb": "FtsToken FunctionErrorFragment FunctionErrorRecord FunctionErrors IndexConfig JobDescription JobFailureInfo JobInfo "
-    "LsmWriteSpec async_permutation_builder connect connect_catalog connect_namespace connect_namespace_client expr_col expr_func "
+    "async_permutation_builder connect connect_catalog connect_namespace connect_namespace_client expr_col expr_func "
     "expr_lit fts_query_to_json lancedb_metrics_catalog register_lancedb_metrics_recorder snapshot_lancedb_metrics tokenize",
     "common": "Credential",
     "embeddings.utils": "FunctionWrapper RateLimiter api_key_not_found_help create_import_stub is_flash_attn_2_available weak_lru",

@@ -55,6 +55,7 @@ class Plan:
         "ordering",
         "offsets",
         "row_ids",
+        "use_lsm",
     )
 
     def __init__(self, table):
@@ -64,6 +65,7 @@ class Plan:
         self.fragment_ids = self.metric = self.postfilter = self.lower_bound = self.upper_bound = None
         self.minimum_nprobes = self.maximum_nprobes = self.refine_factor = self.ef = None
         self.bypass_vector_index = self.fast_search = self.ordering = self.offsets = self.row_ids = None
+        self.use_lsm = None
 
     def copy(self) -> "Plan":
         other = Plan.__new__(Plan)
@@ -116,6 +118,12 @@ class Plan:
         elif high and high < DEFAULT_NPROBES:
             raise InvalidInputError("maximum_nprobes must be greater than or equal to minimum_nprobes")
 
+    def set_use_lsm(self, enable) -> None:
+        """Whether fresh rows of an LSM write path are seen; by default they are, where the table has one."""
+        if not isinstance(enable, bool):
+            raise InvalidTypeError(f"use_lsm must be True or False, not {enable!r}")
+        self.use_lsm = enable
+
     # --- execution ---
 
     def to_table(self, timeout: Optional[timedelta] = None, cancel=None) -> "pyarrow.Table":
@@ -137,6 +145,7 @@ class Plan:
             fragment_ids=self.fragment_ids,
             timeout=seconds,
             cancel=cancel,
+            use_lsm=self.use_lsm,
         )
 
     def to_reader(self, batch_size: Optional[int] = None, timeout: Optional[timedelta] = None) -> "pyarrow.RecordBatchReader":
@@ -161,6 +170,7 @@ class Plan:
             fragment_ids=self.fragment_ids,
             batch_size=batch_size,
             timeout=seconds,
+            use_lsm=self.use_lsm,
         )
 
     def output_schema(self) -> "pyarrow.Schema":
@@ -188,7 +198,7 @@ class Plan:
                 plan.limit = plan.offset = None
             top = "" if self.limit is None or not unlimited else f"TopK(fetch={self.limit + (self.offset or 0)}), "
             return f"SortExec: {top}expr=[{describe(self.ordering)}]\n" + _indented(plan.explain())
-        common = dict(with_row_id=self.with_row_id)
+        common = dict(with_row_id=self.with_row_id, use_lsm=self.use_lsm)
         if self.queries is None:
             return self.table.explain_scan(self.columns, self.filter, self.limit, self.offset, **common)
         columns, _ = self._searched_columns()
@@ -296,6 +306,7 @@ class Plan:
             with_row_address=self.with_row_address,
             timeout=seconds,
             cancel=cancel,
+            use_lsm=self.use_lsm,
             **self._search(),
         )
         if order is None and not self.batch:
@@ -326,13 +337,13 @@ class Plan:
     # --- take ---
 
     def _take(self):
-        options = dict(with_row_id=self.with_row_id, with_row_address=self.with_row_address)
+        options = dict(with_row_id=self.with_row_id, with_row_address=self.with_row_address, use_lsm=self.use_lsm)
         if self.row_ids is not None:
             return self.table.take_row_ids(self.row_ids, self.columns, **options)
         try:
             return self.table.take_offsets(self.offsets, self.columns, **options)
         except (InvalidInputError, NotFoundError):
-            rows = self.table.count_rows()  # offsets behind the end are left out
+            rows = self.table.count_rows(use_lsm=self.use_lsm)  # offsets behind the end are left out
             there = [x for x in self.offsets if x < rows]
             if len(there) == len(self.offsets):
                 raise

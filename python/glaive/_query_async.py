@@ -172,9 +172,8 @@ class AsyncStandardQuery(AsyncQueryBase):
         return self
 
     def use_lsm(self, enable: bool) -> "Self":
-        """False is what happens anyway; True is not supported yet."""
-        if enable:
-            raise refuse(f"{type(self).__name__}.use_lsm")
+        """False: the base table alone, without the fresh rows of an LSM write path. True: ValueError when there is none."""
+        self._plan.set_use_lsm(enable)
         return self
 
 

@@ -174,9 +174,8 @@ class Take:
         return self
 
     def use_lsm(self, enable: bool) -> "Self":
-        """False is what happens anyway; True is not supported yet."""
-        if enable:
-            raise refuse(f"{type(self).__name__}.use_lsm")
+        """False: the base table alone, without the fresh rows of an LSM write path. True: ValueError when there is none."""
+        self._plan.set_use_lsm(enable)
         return self
 
     def to_query_object(self) -> Query:

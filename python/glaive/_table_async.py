@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional,
 from . import _changes, _handle, _later, _pool
 from . import merge as _merge
 from ._branches import AsyncBranches
+from ._lsm import AsyncLsmMethods
 from ._maintenance import AsyncMaintenance
 from ._plan import Plan
 from ._query_common import check_blob_mode, check_blobs_shown
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from .lance import LanceDataset
 
 
-@not_built(*_later.TABLE, *_later.TABLE_LSM, "create_index", "migrate_manifest_paths_v2", asynchronous=True)
-class AsyncTable(AsyncMaintenance, AsyncSchemaChanges):
+@not_built(*_later.TABLE, *_later.TABLE_WARM, "create_index", "migrate_manifest_paths_v2", asynchronous=True)
+class AsyncTable(AsyncMaintenance, AsyncSchemaChanges, AsyncLsmMethods):
     """A table for async code. Get one from `AsyncConnection.create_table` or `open_table`.
 
     Methods are coroutines unless noted; each engine call runs on a thread of a pool of its own. See `LanceTable` for what they do.

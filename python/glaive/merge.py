@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
 from . import _ingest
 from ._changes import check_where, seconds
 from ._results import MergeResult
-from ._unsupported import refuse
 from .exceptions import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
@@ -84,13 +83,24 @@ class LanceMergeInsertBuilder:
         return self
 
     def use_lsm(self, enable: bool) -> "LanceMergeInsertBuilder":
-        """Writing through the LSM path is not supported yet: True raises NotImplementedError."""
-        if enable:
-            raise refuse("merge_insert with use_lsm")
+        """Which way the merge goes on a table with an LSM write path.
+
+        By default through that path, as an upsert by the primary key. False merges into the base table. True: ValueError when the
+        table has no such path.
+        """
+        if not isinstance(enable, bool):
+            raise InvalidTypeError(f"use_lsm must be True or False, not {enable!r}")
+        self._options["use_lsm"] = enable
         return self
 
     def validate_single_shard(self, validate_single_shard: bool) -> "LanceMergeInsertBuilder":
-        """Concerns the LSM path only; no effect on other tables."""
+        """True: rows of more than one shard in one call are a ValueError. By default they are spread over their shards.
+
+        Concerns the LSM path only; no effect on other tables.
+        """
+        if not isinstance(validate_single_shard, bool):
+            raise InvalidTypeError(f"validate_single_shard must be True or False, not {validate_single_shard!r}")
+        self._options["single_shard"] = validate_single_shard
         return self
 
     def execute(
@@ -126,5 +136,5 @@ def execute(native, builder: LanceMergeInsertBuilder, new_data, on_bad_vectors, 
         num_inserted_rows=done["num_inserted_rows"],
         num_deleted_rows=done["num_deleted_rows"],
         num_attempts=done["num_attempts"],
-        num_rows=done["num_updated_rows"] + done["num_inserted_rows"],
+        num_rows=done["num_rows"],
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional,
 from . import _changes, _handle, _later, _not_built
 from . import merge as _merge
 from ._branches import Branches
+from ._lsm import LsmMethods
 from ._maintenance import SyncMaintenance
 from ._query_common import check_blob_mode, check_blobs_shown
 from ._results import AddResult, DeleteResult, MergeResult, UpdateResult
@@ -133,8 +134,8 @@ class Table(ABC):
         return check_blobs_shown(self.to_arrow(), blob_mode).to_pandas(**kwargs)
 
 
-@not_built(*_later.TABLE, *_later.TABLE_LSM, *_later.TABLE_SYNC)
-class LanceTable(SyncMaintenance, SchemaChanges, Table):
+@not_built(*_later.TABLE, *_later.TABLE_WARM, *_later.TABLE_SYNC)
+class LanceTable(SyncMaintenance, SchemaChanges, LsmMethods, Table):
     """A table in a local or in-memory database. All methods block; they may be called from any thread and inside event loops."""
 
     def __init__(

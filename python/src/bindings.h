@@ -26,6 +26,7 @@ void BindFiles(nb::module_& m);
 void BindMaintenance(nb::module_& m);
 void BindMemWal(nb::module_& m);
 void BindMemWalLog(nb::module_& m);
+void BindMemWalParts(nb::module_& m);
 
 // A progress hook that calls the Python function `callback` (or nothing when it is None).
 // What the function raises is ignored, an interrupt excepted, which ends the call.

@@ -89,6 +89,8 @@ exec::MergeOptions ParseMerge(const nb::dict& given, Call* call) {
       ApplyRetries(nb::cast<int>(value), std::nullopt, &options.retry);
     } else if (name == "retry_timeout") {
       ApplyRetries(std::nullopt, nb::cast<double>(value), &options.retry);
+    } else if (name == "use_lsm" || name == "single_shard") {
+      // Which way it goes: see ParseRouting.
     } else if (name == "in_memory") {
       options.source_in_memory = nb::cast<bool>(value);
     } else if (name == "memory_bytes") {
@@ -101,6 +103,17 @@ exec::MergeOptions ParseMerge(const nb::dict& given, Call* call) {
   }
   options.cancel = call->token();
   return options;
+}
+
+db::MergeRouting ParseRouting(const nb::dict& given) {
+  db::MergeRouting routing;
+  if (given.contains("use_lsm")) {
+    routing.use_lsm = nb::cast<std::optional<bool>>(given["use_lsm"]);
+  }
+  if (given.contains("single_shard")) {
+    routing.single_shard = nb::cast<bool>(given["single_shard"]);
+  }
+  return routing;
 }
 
 nb::dict MergeToPython(const exec::MergeResult& result) {
@@ -136,9 +149,14 @@ void BindTableChanges(nb::class_<db::Table>& c) {
          std::optional<double> timeout) {
         Call call(timeout, nullptr);
         const auto options = ParseMerge(given, &call);
+        const auto routing = ParseRouting(given);
         auto stream = ImportStream(data, &call);
-        return MergeToPython(
-            call.Run([&] { return self.MergeInsert(std::move(stream), options); }));
+        int64_t num_rows = 0;
+        nb::dict out = MergeToPython(call.Run([&] {
+          return self.MergeInsert(std::move(stream), options, routing, &num_rows);
+        }));
+        out["num_rows"] = num_rows;
+        return out;
       },
       "options"_a, "data"_a, nb::kw_only(), "timeout"_a = nb::none());
 }

@@ -14,6 +14,7 @@
 #include "db/environment.h"
 #include "format/table.pb.h"
 #include "io/object_store.h"
+#include "memwal.h"
 #include "readable-inl.h"
 #include "schema_changes.h"
 
@@ -23,7 +24,14 @@ namespace {
 using StringMap = std::map<std::string, std::string>;
 using table::Dataset;
 
-Result<Dataset::Ptr> SnapshotOf(PyDataset& self) { return self.dataset; }
+// A version of a dataset is what was committed: fresh rows of an LSM write path are read
+// through a table, or through glaive.lance's LsmScanner.
+Result<db::ReadSource> SourceOf(PyDataset& self, std::optional<bool> use_lsm) {
+  if (use_lsm == true) {
+    return InvalidInput("a dataset is read without fresh rows: use an LsmScanner");
+  }
+  return db::ReadSource{self.dataset, nullptr};
+}
 
 std::unique_ptr<PyDataset> Wrap(Dataset::Ptr dataset, std::string uri) {
   Warn(dataset->warnings());
@@ -417,10 +425,11 @@ void BindDataset(nb::module_& m) {
         Call call;
         return call.Run([&] { return db::UsesV2ManifestPaths(*self.dataset); });
       });
-  ReadableMethods<PyDataset, &SnapshotOf>::Bind(c);
+  ReadableMethods<PyDataset, &SourceOf>::Bind(c);
   BindDatasetSchemaChanges(c);
   BindDatasetBranches(c);
   BindDatasetChanges(c);
+  BindDatasetMemWal(c);
 }
 
 }  // namespace glaive::python

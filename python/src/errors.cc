@@ -85,10 +85,9 @@ void BindErrors(nb::module_& m) {
   Set(ErrorKind::kClosed,
       MakeClass(m, "ClosedError", "Closed", "The connection or table is closed.",
                 {root, runtime}));
-  Set(ErrorKind::kFenced,
-      MakeClass(m, "WriterFencedError", "Fenced",
-                "Another writer claimed the shard; open a new one.",
-                {root, runtime, os}));
+  Set(ErrorKind::kFenced, MakeClass(m, "WriterFencedError", "Fenced",
+                                    "Another writer claimed the shard; open a new one.",
+                                    {root, runtime, os}));
   Set(ErrorKind::kWriterFailed,
       MakeClass(m, "WriterFailedError", "WriterFailed",
                 "An append to the log failed; open a new writer, which replays it.",

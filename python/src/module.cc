@@ -60,6 +60,7 @@ NB_MODULE(_glaive, m) {
   BindMaintenance(m);
   BindMemWal(m);
   BindMemWalLog(m);
+  BindMemWalParts(m);
   m.def("simd_info", &SimdInfo);
   m.def("num_threads", [] { return Unwrap(db::DefaultRuntime())->num_threads(); });
   m.def(

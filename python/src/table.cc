@@ -11,6 +11,7 @@
 #include "branches.h"
 #include "changes.h"
 #include "format/table.pb.h"
+#include "lsm.h"
 #include "readable-inl.h"
 #include "schema_changes.h"
 
@@ -19,7 +20,9 @@ namespace {
 
 using StringMap = std::map<std::string, std::string>;
 
-Result<table::Dataset::Ptr> SnapshotOf(db::Table& self) { return self.Snapshot(); }
+Result<db::ReadSource> SourceOf(db::Table& self, std::optional<bool> use_lsm) {
+  return self.Source(use_lsm);
+}
 
 table::Dataset::Ptr Snapshot(db::Table& self) {
   Call call;
@@ -101,10 +104,11 @@ void BindTable(nb::module_& m) {
       .def("dataset", [](db::Table& self) {
         return std::make_unique<PyDataset>(Snapshot(self), self.uri());
       });
-  ReadableMethods<db::Table, &SnapshotOf>::Bind(c);
+  ReadableMethods<db::Table, &SourceOf>::Bind(c);
   BindTableSchemaChanges(c);
   BindTableBranches(c);
   BindTableChanges(c);
+  BindTableLsm(c);
 }
 
 }  // namespace glaive::python

@@ -9,6 +9,8 @@
 #include "db/environment.h"
 #include "db/maintenance.h"
 #include "io/object_store.h"
+#include "memwal/shard_writer.h"
+#include "memwal/upkeep.h"
 
 namespace glaive::db {
 namespace {
@@ -37,9 +39,13 @@ Result<std::shared_ptr<Connection>> Connection::Open(std::string_view uri,
       uri.starts_with("memory://") ? std::string(uri) : root.store->root();
   GLAIVE_ASSIGN_OR_RETURN(auto maintenance,
                           ParseMaintenanceSettings(options.storage_options));
+  GLAIVE_ASSIGN_OR_RETURN(auto upkeep,
+                          memwal::ParseUpkeepSettings(options.storage_options));
   std::shared_ptr<Connection> connection(
       new Connection(std::move(shown), std::move(root), std::move(options)));
   connection->maintenance_ = std::make_shared<const MaintenanceSettings>(maintenance);
+  connection->lsm_upkeep_ =
+      std::make_shared<const memwal::UpkeepSettings>(std::move(upkeep));
   return connection;
 }
 
@@ -68,6 +74,7 @@ std::shared_ptr<Table> Connection::MakeHandle(std::string_view name,
       std::make_shared<Table>(std::string(name), TableUri(name), std::move(dataset),
                               options_.read_consistency, pinned);
   table->set_maintenance(maintenance_);
+  table->set_lsm_upkeep(lsm_upkeep_);
   return table;
 }
 
@@ -177,13 +184,18 @@ Status Connection::DropTable(std::string_view name, bool ignore_missing) {
   if (entries.empty()) {
     return ignore_missing ? Status::OK() : TableNotFound(name);
   }
+  return DeleteTable(name);
+}
+
+Status Connection::DeleteTable(std::string_view name) {
+  memwal::WriterRegistry::Instance().AbortAll(EnvOf(name).store->root());
   return root_.store->DeleteTree(TableDirectory(name));
 }
 
 Status Connection::DropAllTables() {
   GLAIVE_ASSIGN_OR_RETURN(auto names, TableNames(std::nullopt, std::nullopt));
   for (const auto& name : names) {
-    GLAIVE_RETURN_NOT_OK(root_.store->DeleteTree(TableDirectory(name)));
+    GLAIVE_RETURN_NOT_OK(DeleteTable(name));
   }
   return Status::OK();
 }
@@ -195,6 +207,8 @@ Status Connection::RenameTable(std::string_view from, std::string_view to) {
   if (!exists) return TableNotFound(from);
   GLAIVE_ASSIGN_OR_RETURN(auto taken, root_.store->List(TableDirectory(to), false));
   if (!taken.empty()) return TableAlreadyExists(to);
+  // Their logs move along; what they hold is replayed under the new name.
+  memwal::WriterRegistry::Instance().AbortAll(EnvOf(from).store->root());
   return root_.store->Rename(TableDirectory(from), TableDirectory(to));
 }
 

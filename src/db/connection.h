@@ -16,6 +16,10 @@
 #include "base/status.h"
 #include "db/table.h"
 
+namespace glaive::memwal {
+struct UpkeepSettings;  // memwal/upkeep.h
+}
+
 namespace glaive::db {
 
 struct ConnectionOptions {
@@ -79,6 +83,8 @@ class Connection {
   Connection(std::string uri, table::TableEnv root, ConnectionOptions options);
   Status CheckUsable(std::string_view name) const;
   Status CheckOpen() const;
+  // Its files, after its writers of this process were told to stop.
+  Status DeleteTable(std::string_view name);
   table::TableEnv EnvOf(std::string_view name) const;
   std::shared_ptr<Table> MakeHandle(std::string_view name, table::Dataset::Ptr dataset,
                                     bool pinned) const;
@@ -89,7 +95,8 @@ class Connection {
   const std::string uri_;
   const table::TableEnv root_;
   const ConnectionOptions options_;
-  std::shared_ptr<const MaintenanceSettings> maintenance_;  // set by Open
+  std::shared_ptr<const MaintenanceSettings> maintenance_;    // set by Open
+  std::shared_ptr<const memwal::UpkeepSettings> lsm_upkeep_;  // the same
   std::atomic<bool> open_{true};
 };
 

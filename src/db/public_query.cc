@@ -4,6 +4,7 @@
 
 #include <arrow/api.h>
 
+#include "db/read_source.h"
 #include "db/search.h"
 #include "exec/nearest.h"
 #include "exec/scan.h"
@@ -54,7 +55,7 @@ class OwningReader : public arrow::RecordBatchReader {
 };
 
 struct BoundScan {
-  table::Dataset::Ptr dataset;
+  db::ReadSource source;
   exec::ScanOptions options;
 };
 
@@ -63,14 +64,14 @@ Result<BoundScan> BindScan(const Query::State& state) {
   GLAIVE_RETURN_NOT_OK(CheckRows("the limit", state.options.limit.value_or(0), 0));
   GLAIVE_RETURN_NOT_OK(CheckRows("the batch size", state.options.batch_rows, 1));
   BoundScan out;
-  GLAIVE_ASSIGN_OR_RETURN(out.dataset, state.table->Snapshot());
+  GLAIVE_ASSIGN_OR_RETURN(out.source, state.table->Source(state.use_lsm));
   out.options = state.options;
-  GLAIVE_ASSIGN_OR_RETURN(out.options.select, Bind(*out.dataset, state.projection));
+  GLAIVE_ASSIGN_OR_RETURN(out.options.select, Bind(*out.source.base, state.projection));
   return out;
 }
 
 struct BoundSearch {
-  table::Dataset::Ptr dataset;
+  db::ReadSource source;
   exec::NearestOptions options;
 };
 
@@ -78,11 +79,11 @@ Result<BoundSearch> BindSearch(const VectorQuery::State& state) {
   GLAIVE_RETURN_NOT_OK(CheckRows("the offset", state.options.offset, 0));
   GLAIVE_RETURN_NOT_OK(CheckRows("the limit", state.options.k, 1));
   BoundSearch out;
-  GLAIVE_ASSIGN_OR_RETURN(out.dataset, state.table->Snapshot());
+  GLAIVE_ASSIGN_OR_RETURN(out.source, state.table->Source(state.use_lsm));
   out.options = state.options;
   GLAIVE_ASSIGN_OR_RETURN(out.options.queries, state.queries);
-  GLAIVE_ASSIGN_OR_RETURN(out.options.select, Bind(*out.dataset, state.projection));
-  GLAIVE_RETURN_NOT_OK(db::ResolveSearch(*out.dataset, &out.options));
+  GLAIVE_ASSIGN_OR_RETURN(out.options.select, Bind(*out.source.base, state.projection));
+  GLAIVE_RETURN_NOT_OK(db::ResolveSearch(*out.source.base, &out.options));
   return out;
 }
 
@@ -155,25 +156,29 @@ Query& Query::Timeout(std::chrono::nanoseconds timeout) {
   return *this;
 }
 
+Query& Query::UseLsm(bool on) {
+  state_->use_lsm = on;
+  return *this;
+}
+
 Result<std::shared_ptr<arrow::Table>> Query::ToTable() const {
   auto token = MakeToken(state_->timeout);
   GLAIVE_ASSIGN_OR_RETURN(auto bound, BindScan(*state_));
   bound.options.cancel = token.get();
-  return exec::ScanToTable(std::move(bound.dataset), std::move(bound.options));
+  return db::ScanToTable(bound.source, std::move(bound.options));
 }
 
 Result<std::shared_ptr<arrow::RecordBatchReader>> Query::ToReader() const {
   auto token = MakeToken(state_->timeout);
   GLAIVE_ASSIGN_OR_RETURN(auto bound, BindScan(*state_));
   bound.options.cancel = token.get();
-  GLAIVE_ASSIGN_OR_RETURN(auto stream,
-                          exec::Scan(std::move(bound.dataset), std::move(bound.options)));
+  GLAIVE_ASSIGN_OR_RETURN(auto stream, db::Scan(bound.source, std::move(bound.options)));
   return std::make_shared<OwningReader>(std::move(token), std::move(stream));
 }
 
 Result<std::string> Query::Explain() const {
   GLAIVE_ASSIGN_OR_RETURN(auto bound, BindScan(*state_));
-  return exec::ExplainScan(*bound.dataset, bound.options);
+  return db::ExplainScan(bound.source, bound.options);
 }
 
 VectorQuery::VectorQuery(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -232,16 +237,21 @@ VectorQuery& VectorQuery::DistanceRange(std::optional<float> lower,
   return *this;
 }
 
+VectorQuery& VectorQuery::UseLsm(bool on) {
+  state_->use_lsm = on;
+  return *this;
+}
+
 Result<std::shared_ptr<arrow::Table>> VectorQuery::ToTable() const {
   auto token = MakeToken(state_->timeout);
   GLAIVE_ASSIGN_OR_RETURN(auto bound, BindSearch(*state_));
   bound.options.cancel = token.get();
-  return exec::Nearest(std::move(bound.dataset), std::move(bound.options));
+  return db::Nearest(bound.source, std::move(bound.options));
 }
 
 Result<std::string> VectorQuery::Explain() const {
   GLAIVE_ASSIGN_OR_RETURN(auto bound, BindSearch(*state_));
-  return exec::ExplainNearest(*bound.dataset, bound.options);
+  return db::ExplainNearest(bound.source, bound.options);
 }
 
 }  // namespace glaive

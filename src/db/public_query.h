@@ -31,6 +31,7 @@ struct Query::State {
   db::Projection projection;
   exec::ScanOptions options;
   std::optional<std::chrono::nanoseconds> timeout;
+  std::optional<bool> use_lsm;
 };
 
 struct VectorQuery::State {
@@ -40,6 +41,7 @@ struct VectorQuery::State {
   Result<std::shared_ptr<arrow::Array>> queries;
   exec::NearestOptions options;
   std::optional<std::chrono::nanoseconds> timeout;
+  std::optional<bool> use_lsm;
 };
 
 }  // namespace glaive

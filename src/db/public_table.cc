@@ -3,6 +3,7 @@
 
 #include "db/connection.h"
 #include "db/public_query.h"
+#include "db/read_source.h"
 #include "db/search.h"
 #include "exec/scan.h"
 #include "glaive/glaive.h"
@@ -116,8 +117,8 @@ Result<std::shared_ptr<arrow::Schema>> Table::schema() const {
 std::vector<std::string> Table::TakeWarnings() { return impl_->TakeWarnings(); }
 
 Result<int64_t> Table::CountRows(const std::string& predicate) const {
-  GLAIVE_ASSIGN_OR_RETURN(auto dataset, impl_->Snapshot());
-  return exec::CountRows(*dataset, predicate);
+  GLAIVE_ASSIGN_OR_RETURN(const auto source, impl_->Source(std::nullopt));
+  return db::CountRows(source, predicate);
 }
 
 Result<int64_t> Table::Add(std::shared_ptr<arrow::RecordBatchReader> data) {
@@ -161,16 +162,16 @@ VectorQuery Table::Search(std::shared_ptr<arrow::Array> vectors) const {
 
 Result<std::shared_ptr<arrow::Table>> Table::TakeOffsets(
     const std::vector<int64_t>& offsets, const std::vector<std::string>& columns) const {
-  GLAIVE_ASSIGN_OR_RETURN(auto dataset, impl_->Snapshot());
-  GLAIVE_ASSIGN_OR_RETURN(auto selection, Select(*dataset, columns));
-  return exec::TakeOffsets(*dataset, offsets, selection);
+  GLAIVE_ASSIGN_OR_RETURN(const auto source, impl_->Source(std::nullopt));
+  GLAIVE_ASSIGN_OR_RETURN(auto selection, Select(*source.base, columns));
+  return db::TakeOffsets(source, offsets, selection);
 }
 
 Result<std::shared_ptr<arrow::Table>> Table::TakeRowIds(
     const std::vector<uint64_t>& row_ids, const std::vector<std::string>& columns) const {
-  GLAIVE_ASSIGN_OR_RETURN(auto dataset, impl_->Snapshot());
-  GLAIVE_ASSIGN_OR_RETURN(auto selection, Select(*dataset, columns));
-  return exec::TakeRowIds(*dataset, row_ids, selection);
+  GLAIVE_ASSIGN_OR_RETURN(const auto source, impl_->Source(std::nullopt));
+  GLAIVE_ASSIGN_OR_RETURN(auto selection, Select(*source.base, columns));
+  return db::TakeRowIds(source, row_ids, selection);
 }
 
 Result<std::vector<Version>> Table::ListVersions() const {

@@ -8,8 +8,12 @@
 
 #include "db/coerce.h"
 #include "db/environment.h"
+#include "db/lsm.h"
 #include "db/maintenance.h"
 #include "exec/scan.h"
+#include "io/object_store.h"
+#include "memwal/mem_wal_index.h"
+#include "memwal/shard_writer.h"
 
 namespace glaive::db {
 namespace {
@@ -141,7 +145,19 @@ Result<int64_t> Table::Add(std::shared_ptr<arrow::RecordBatchReader> data,
     write.mode = table::WriteMode::kOverwrite;
     GLAIVE_RETURN_NOT_OK(ApplyNewTableOptions(options.storage_options, &write));
     GLAIVE_ASSIGN_OR_RETURN(written, table::Dataset::Write(latest->env(), *data, write));
+    // The new version has no LSM write path: what its writers hold is of the old table.
+    memwal::WriterRegistry::Instance().AbortAll(latest->env().store->root());
   } else {
+    GLAIVE_ASSIGN_OR_RETURN(const auto lsm, memwal::ReadDetails(*latest));
+    if (lsm != nullptr) {
+      LsmWriteOptions lsm_options = LsmOptions(options.cancel);
+      lsm_options.count = false;
+      GLAIVE_ASSIGN_OR_RETURN(const auto outcome,
+                              LsmUpsert(latest, std::move(data), lsm_options));
+      if (options.progress) options.progress(outcome.num_rows);
+      Advance(latest);
+      return latest->version();
+    }
     write.mode = table::WriteMode::kAppend;
     GLAIVE_ASSIGN_OR_RETURN(
         auto rows,
@@ -159,6 +175,13 @@ Result<DeleteOutcome> Table::Delete(const std::string& predicate, CancelToken* c
         "\"true\" deletes all rows");
   }
   GLAIVE_ASSIGN_OR_RETURN(auto latest, LatestForWrite());
+  GLAIVE_ASSIGN_OR_RETURN(const auto lsm, memwal::ReadDetails(*latest));
+  if (lsm != nullptr) {
+    GLAIVE_ASSIGN_OR_RETURN(const auto outcome,
+                            LsmDelete(latest, predicate, LsmOptions(cancel)));
+    Advance(latest);
+    return DeleteOutcome{outcome.num_deleted_rows, latest->version()};
+  }
   GLAIVE_ASSIGN_OR_RETURN(auto result, exec::Delete(latest, predicate, cancel));
   Wrote(result.dataset);
   return DeleteOutcome{result.num_deleted_rows, result.dataset->version()};

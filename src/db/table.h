@@ -31,10 +31,21 @@ struct MergeOptions;   // exec/merge.h
 struct MergeResult;    // exec/merge.h
 struct UpdateOptions;  // exec/update.h
 }  // namespace glaive::exec
+namespace glaive::memwal {
+struct UpkeepSettings;     // memwal/upkeep.h
+struct BucketStats;        // memwal/converge.h
+struct CheckpointOptions;  // memwal/converge.h
+struct CheckpointOutcome;  // memwal/converge.h
+struct CompactOptions;     // memwal/converge.h
+struct CompactOutcome;     // memwal/converge.h
+}  // namespace glaive::memwal
 
 namespace glaive::db {
 
 struct MaintenanceSettings;  // db/maintenance.h
+struct LsmWriteOptions;      // db/lsm.h
+struct LsmWriteSpec;         // db/lsm.h
+struct ReadSource;           // db/read_source.h
 
 // A version number or the name of a tag.
 using VersionRef = std::variant<int64_t, std::string>;
@@ -65,6 +76,15 @@ struct UpdateOutcome {
   int64_t version = 0;
 };
 
+// Which way a merge goes on a table with an LSM write path.
+struct MergeRouting {
+  // Unset: through the LSM path exactly when the table has one. True: InvalidInput when
+  // it has none. False: on the base table.
+  std::optional<bool> use_lsm;
+  // LSM path: rows of more than one shard in one call are InvalidInput.
+  bool single_shard = false;
+};
+
 // Thread-safe. Reads take a snapshot and run on it; writes build on the latest version
 // and move the handle to their result. A pinned handle shows one version and refuses
 // writes (InvalidInput).
@@ -78,6 +98,9 @@ class Table {
 
   // The snapshot to read from now. Closed after Close.
   Result<table::Dataset::Ptr> Snapshot();
+  // The same with the fresh rows of the table's LSM write path, where it has one; see
+  // OpenReadSource.
+  Result<ReadSource> Source(std::optional<bool> use_lsm);
   // The newest version, which the handle then shows; for writers. InvalidInput when
   // pinned.
   Result<table::Dataset::Ptr> LatestForWrite();
@@ -90,15 +113,39 @@ class Table {
   bool is_pinned() const;
   void Close();
 
+  // On a table with an LSM write path Add, Delete, Update and MergeInsert go through it:
+  // they are durable and visible on return, commit no version, and rows are replaced by
+  // key. See db/lsm.h.
+
   // Streams `data` in (see CoerceToSchema for what is accepted); returns the new version.
   Result<int64_t> Add(std::shared_ptr<arrow::RecordBatchReader> data,
                       const AddOptions& options);
   Result<DeleteOutcome> Delete(const std::string& predicate,
                                CancelToken* cancel = nullptr);
   Result<UpdateOutcome> Update(const exec::UpdateOptions& options);
-  // See MergeInto; the handle then shows the new version.
+  // See MergeInto; the handle then shows the new version. Through the LSM path only
+  // upserts by the primary key go: others are InvalidInput.
+  // `num_rows` (may be null): rows written; through the LSM path rows that a later one of
+  // the same key replaces are counted as well.
   Result<exec::MergeResult> MergeInsert(std::shared_ptr<arrow::RecordBatchReader> source,
-                                        const exec::MergeOptions& options);
+                                        const exec::MergeOptions& options,
+                                        const MergeRouting& routing = {},
+                                        int64_t* num_rows = nullptr);
+
+  // The LSM write path; see db/lsm.h and memwal/converge.h. InvalidInput without one,
+  // but for GetLsmStats (nullopt) and CloseLsmWriters (nothing to do).
+  Result<int64_t> SetLsmWriteSpec(const LsmWriteSpec& spec);
+  Result<int64_t> UnsetLsmWriteSpec();
+  Result<std::optional<LsmWriteSpec>> GetLsmWriteSpec();
+  // Flushes and closes the writers that this process has for the table.
+  Status CloseLsmWriters();
+  // The number of generations made.
+  Result<int64_t> FlushLsm();
+  Result<memwal::CompactOutcome> CompactLsm(const memwal::CompactOptions& options);
+  Result<memwal::CheckpointOutcome> CheckpointLsm(
+      const memwal::CheckpointOptions& options);
+  Result<std::optional<std::vector<memwal::BucketStats>>> GetLsmStats(
+      bool include_generation_rows);
 
   // Columns and metadata; each returns the new version. See exec/add_columns.h,
   // exec/alter_columns.h and table/metadata_change.h.
@@ -139,6 +186,11 @@ class Table {
     maintenance_ = std::move(settings);
   }
 
+  // The same for the generations of an LSM write path; see memwal/upkeep.h.
+  void set_lsm_upkeep(std::shared_ptr<const memwal::UpkeepSettings> settings) {
+    lsm_upkeep_ = std::move(settings);
+  }
+
   // Moves the handle to `dataset`, a version of this table, unless it shows something
   // newer or was pinned meanwhile.
   void Advance(const table::Dataset::Ptr& dataset);
@@ -150,6 +202,7 @@ class Table {
   // Runs `change` on the latest version and shows its result.
   Result<int64_t> Change(const DatasetChange& change);
 
+  LsmWriteOptions LsmOptions(CancelToken* cancel) const;
   // Advance to what a write made, of which upkeep is told.
   void Wrote(const table::Dataset::Ptr& dataset);
   void NoteWarnings(const table::Dataset& dataset);
@@ -158,6 +211,7 @@ class Table {
   const std::string uri_;
   const ReadConsistency consistency_;
   std::shared_ptr<const MaintenanceSettings> maintenance_;
+  std::shared_ptr<const memwal::UpkeepSettings> lsm_upkeep_;
 
   mutable ForkSafeMutex mutex_;  // guards what follows; never held during I/O
   table::Dataset::Ptr dataset_;  // null when closed

@@ -15,7 +15,10 @@ constexpr char kMain[] = "main";
 }  // namespace
 
 std::shared_ptr<Table> Table::HandleFor(table::Dataset::Ptr dataset, bool pinned) const {
-  return std::make_shared<Table>(name_, uri_, std::move(dataset), consistency_, pinned);
+  auto table =
+      std::make_shared<Table>(name_, uri_, std::move(dataset), consistency_, pinned);
+  table->set_lsm_upkeep(lsm_upkeep_);
+  return table;
 }
 
 Result<std::optional<std::string>> Table::CurrentBranch() {

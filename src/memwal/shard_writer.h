@@ -29,7 +29,7 @@ struct WriterConfig {
   // max_wal_flush_interval or when max_wal_buffer_size is pending. What is not appended
   // yet is lost with the process.
   bool durable_write = true;
-  Durability durability = Durability::kFsync;
+  Durability durability = Durability::kFsync;  // "fsync" or "os"
   int64_t max_wal_buffer_size = int64_t{10} << 20;
   int64_t max_wal_flush_interval_ms = 100;  // only without durable_write
   int max_wal_persist_retries = 3;
@@ -160,8 +160,9 @@ class WriterRegistry {
   std::vector<std::shared_ptr<ShardWriter>> FindAll(const table::Dataset& base);
   // Closes those of the table; the first error wins, all are closed.
   Status CloseAll(const table::Dataset& base);
-  // Without I/O, for a table that is dropped.
-  void AbortAll(const table::Dataset& base);
+  // Without I/O, for a table that is dropped: those of the table whose store has this
+  // root.
+  void AbortAll(const std::string& root);
 
  private:
   WriterRegistry();

@@ -41,6 +41,9 @@ WriterConfig ApplyConfigDefaults(const std::map<std::string, std::string>& defau
   for (const auto& [key, text] : defaults) {
     if (key == "durable_write") {
       TakeSwitch(text, &config.durable_write);
+    } else if (key == "durability") {  // ours alone; others leave it out
+      if (text == "os") config.durability = Durability::kOs;
+      if (text == "fsync") config.durability = Durability::kFsync;
     } else if (key == "max_wal_buffer_size") {
       TakeNumber(text, &config.max_wal_buffer_size);
     } else if (key == "max_wal_flush_interval_ms") {

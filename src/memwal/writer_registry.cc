@@ -60,11 +60,10 @@ struct WriterRegistry::Impl {
     return make ? (s.places[key] = std::make_shared<Place>()) : nullptr;
   }
 
-  std::vector<std::shared_ptr<Place>> PlacesOf(const table::Dataset& base) {
+  std::vector<std::shared_ptr<Place>> PlacesOf(const std::string& root) {
     State& s = state.get();
     std::lock_guard lock(s.mutex);
     std::vector<std::shared_ptr<Place>> found;
-    const std::string& root = base.env().store->root();
     for (auto it = s.places.lower_bound(Key(root, ShardId()));
          it != s.places.end() && it->first.first == root; ++it) {
       found.push_back(it->second);
@@ -139,7 +138,7 @@ std::shared_ptr<ShardWriter> WriterRegistry::Find(const table::Dataset& base,
 std::vector<std::shared_ptr<ShardWriter>> WriterRegistry::FindAll(
     const table::Dataset& base) {
   std::vector<std::shared_ptr<ShardWriter>> writers;
-  for (const auto& place : impl_->PlacesOf(base)) {
+  for (const auto& place : impl_->PlacesOf(base.env().store->root())) {
     if (auto writer = impl_->WriterOf(*place)) writers.push_back(std::move(writer));
   }
   return writers;
@@ -147,7 +146,7 @@ std::vector<std::shared_ptr<ShardWriter>> WriterRegistry::FindAll(
 
 Status WriterRegistry::CloseAll(const table::Dataset& base) {
   Status first;
-  for (const auto& place : impl_->PlacesOf(base)) {
+  for (const auto& place : impl_->PlacesOf(base.env().store->root())) {
     std::lock_guard busy(place->busy);
     const auto writer = impl_->WriterOf(*place);
     if (writer == nullptr) continue;
@@ -158,8 +157,8 @@ Status WriterRegistry::CloseAll(const table::Dataset& base) {
   return first;
 }
 
-void WriterRegistry::AbortAll(const table::Dataset& base) {
-  for (const auto& place : impl_->PlacesOf(base)) {
+void WriterRegistry::AbortAll(const std::string& root) {
+  for (const auto& place : impl_->PlacesOf(root)) {
     std::lock_guard busy(place->busy);
     const auto writer = impl_->WriterOf(*place);
     if (writer == nullptr) continue;

@@ -19,6 +19,11 @@ _HOMES = {
     "Blob": "blob",
     "BlobArray": "blob",
     "CompactedSsTable": "mem_wal",
+    "MergedGeneration": "mem_wal",
+    "RegionField": "mem_wal",
+    "RegionSnapshot": "mem_wal",
+    "RegionSpec": "mem_wal",
+    "RegionWriter": "mem_wal",
     "ExecutionPlan": "mem_wal",
     "LanceOperation": "dataset",
     "LsmPointLookupPlanner": "mem_wal",
@@ -50,7 +55,7 @@ _HOMES = {
 __all__ = ["__version__", "dataset", "simd_info", *_HOMES]
 
 
-_SUBMODULES = frozenset("blob commit file fragment io optimize pydantic query sampler schema types udf util vector".split())
+_SUBMODULES = frozenset("blob commit file fragment io mem_wal optimize pydantic query sampler schema types udf util vector".split())
 _missing = _not_built.missing_names(__name__)
 
 

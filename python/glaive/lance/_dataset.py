@@ -19,6 +19,7 @@ from ._branches import BranchMethods, resolve
 from .._sql import as_sql
 from ._data import to_local_time, to_microseconds, to_queries, to_stream
 from ._merge import MergeInsertBuilder
+from .mem_wal import MemWalMethods
 from ._refuse import not_built, refusal, refuse_arguments
 from ._schema import SchemaChanges
 from ._substrait import to_sql as substrait_to_sql
@@ -604,8 +605,8 @@ class LanceStats:
         "commit_existing_index_segments", "create_index",
         "create_index_uncommitted", "create_scalar_index", "deep_clone", "delta",
         "describe_indices", "drop_index", "get_ivf_model",
-        "get_transactions", "index_statistics", "initialize_mem_wal", "io_stats_incremental", "io_stats_snapshot",
-        "latest_storage_options", "list_indices", "mem_wal_index_details", "mem_wal_writer",
+        "get_transactions", "index_statistics", "io_stats_incremental", "io_stats_snapshot",
+        "latest_storage_options", "list_indices",
         "merge_existing_index_segments", "merge_index_metadata", "migrate_manifest_paths_v2",
         "new_file_session", "prewarm_index", "read_blob_ranges", "read_transaction", "remap_row_addrs",
         "replace_schema", "session", "sql",
@@ -615,7 +616,7 @@ class LanceStats:
     ],
     properties=["has_index", "partition_expression", "storage_options_accessor"],
 )  # fmt: skip
-class LanceDataset(BranchMethods, CleanupMethods, SchemaChanges, pa.dataset.Dataset):
+class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, pa.dataset.Dataset):
     """One version of a Lance dataset. Writes through it move it to the version they commit."""
 
     def __init__(

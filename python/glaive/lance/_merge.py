@@ -86,6 +86,18 @@ class MergeInsertBuilder:
     def target_all_bases(self, include_primary: bool = True) -> MergeInsertBuilder:
         raise refusal("MergeInsertBuilder.target_all_bases")
 
+    def mark_sstables_as_compacted(self, sstables) -> MergeInsertBuilder:
+        """Records, in the same version, that generations of shards are in the dataset: a list of `CompactedSsTable`.
+
+        The commit fails as a whole when the dataset has recorded the same or later progress. Calls add up.
+        """
+        from .mem_wal import native_markers
+
+        self._options["compacted"] = [*self._options.get("compacted", []), *native_markers(sstables)]
+        return self
+
+    mark_generations_as_merged = mark_sstables_as_compacted
+
     def execute(self, data_obj, *, schema: Optional[pa.Schema] = None) -> Dict[str, int]:
         """Runs the merge with whatever `write_dataset` takes; `num_inserted_rows`, `num_updated_rows`, `num_deleted_rows`."""
         data = to_stream(data_obj, schema)

@@ -1,0 +1,13 @@
+// Methods of Dataset for its LSM write path.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "bindings.h"
+#include "readable.h"
+
+namespace glaive::python {
+
+void BindDatasetMemWal(nb::class_<PyDataset>& c);
+
+}  // namespace glaive::python
