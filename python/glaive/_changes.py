@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import Any, Dict, List, Optional, Tuple
 
 from ._lazy import np, pa
@@ -64,10 +65,8 @@ def split_values(values: Any, schema) -> Tuple[List[Tuple[str, str]], Any]:
         if array is not None:
             arrays[column] = array
             continue
-        literal = value_to_sql(value)
-        if index >= 0 and isinstance(value, (list, dict, np.ndarray)):
-            raise InvalidInputError(f"Invalid input, the value for column '{column}' does not fit its type {schema.field(index).type}")
-        expressions.append((column, literal))
+        # As upstream: a literal, which is cast to the type of the column.
+        expressions.append((column, value_to_sql(value)))
     return expressions, pa.table(arrays) if arrays else None
 
 
@@ -90,8 +89,8 @@ def _as_array(value: Any, wanted):
     """An array of one value of the type `wanted`, or None when Python's value is none of it."""
     if isinstance(wanted, pa.BaseExtensionType):
         wanted = wanted.storage_type
-    if isinstance(value, float) and pa.types.is_integer(wanted) and not value.is_integer():
-        raise InvalidInputError(f"Invalid input, {value!r} is no value of type {wanted}")
+    if not _same_kind(value, wanted):
+        return None
     if isinstance(value, dict) and not _members_known(value, wanted):
         return None
     try:
@@ -100,6 +99,21 @@ def _as_array(value: Any, wanted):
         return pa.array([value], wanted)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         return None
+
+
+def _same_kind(value: Any, wanted) -> bool:
+    """False for values that Arrow would take as another kind than Python means: text as a list of letters, 1.5 as a date."""
+    if value is None:
+        return True
+    if isinstance(value, (list, tuple, dict)):
+        return pa.types.is_nested(wanted)
+    if pa.types.is_nested(wanted):
+        return False
+    if isinstance(value, (bool, int, float)):
+        return isinstance(value, float) == pa.types.is_floating(wanted) and not pa.types.is_temporal(wanted)
+    if isinstance(value, Decimal):
+        return pa.types.is_decimal(wanted) or pa.types.is_floating(wanted)
+    return isinstance(value, (str, bytes, bytearray, date, time, timedelta))
 
 
 def _members_known(value: dict, wanted) -> bool:

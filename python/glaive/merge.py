@@ -22,14 +22,22 @@ def check_keys(on: Any) -> List[str]:
     if on is None:
         return []
     if isinstance(on, str):
-        return [on]
+        return [_unquoted(on)]
     if isinstance(on, (bytes, dict)) or not hasattr(on, "__iter__"):
         raise InvalidTypeError(f"the key of a merge is the name of a column or a list of names, not {on!r}")
     names = list(on)
     for name in names:
         if not isinstance(name, str):
             raise InvalidTypeError(f"the key of a merge is made of names of columns, not {name!r}")
-    return names
+    return [_unquoted(name) for name in names]
+
+
+def _unquoted(name: str) -> str:
+    """`a b` in back-quotes is the column a b."""
+    inner = name[1:-1]
+    if len(name) < 3 or name[0] != "`" or name[-1] != "`" or "`" in inner.replace("``", ""):
+        return name
+    return inner.replace("``", "`")
 
 
 def check_on(on: Any) -> List[str]:

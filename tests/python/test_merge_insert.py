@@ -330,3 +330,23 @@ def test_vectors_with_nan_are_taken(tmp_path):
     t = glaive.connect(tmp_path).create_table("t", pa.table({"k": [1, 2], "v": pa.array([[1, 2], [3, 4]], kind)}))
     t.merge_insert("k").when_matched_update_all().execute(pa.table({"k": [2], "v": pa.array([[float("nan"), 1]], kind)}))
     assert str({r["k"]: r["v"] for r in t.to_arrow().to_pylist()}[2]) == "[nan, 1.0]"
+
+
+@pytest.mark.parametrize("on", ["`a b`", ["`a b`"], ["k", "`a b`"]])
+def test_keys_in_back_quotes(tmp_path, on):
+    table = glaive.connect(tmp_path).create_table("t", pa.table({"k": [1, 2], "a b": [1, 2], "v": ["x", "y"]}))
+    new = pa.table({"k": [2, 3], "a b": [2, 3], "v": ["new", "more"]})
+    table.merge_insert(on).when_matched_update_all().when_not_matched_insert_all().execute(new)
+    assert sorted(table.to_arrow()["v"].to_pylist()) == ["more", "new", "x"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_deletes_need_the_key_only(tmp_path, stream):
+    """As pylance 14.0.2: a source of a merge that only deletes may have columns that the dataset lacks."""
+    ds = glaive.lance.write_dataset(pa.table({"k": [1, 2, 3], "v": ["a", "b", "c"]}), tmp_path / "d.lance")
+    source = pa.table({"k": [2, 9], "z": [0, 0]})
+    done = ds.merge_insert("k").when_matched_delete().execute(source.to_reader() if stream else source)
+    assert done == {"num_inserted_rows": 0, "num_updated_rows": 0, "num_deleted_rows": 1}
+    assert ds.to_table()["k"].to_pylist() == [1, 3]
+    with pytest.raises(ValueError, match="z"):
+        ds.merge_insert("k").when_matched_update_all().execute(source)

@@ -100,7 +100,7 @@ class MergeInsertBuilder:
 
     def execute(self, data_obj, *, schema: Optional[pa.Schema] = None) -> Dict[str, int]:
         """Runs the merge with whatever `write_dataset` takes; `num_inserted_rows`, `num_updated_rows`, `num_deleted_rows`."""
-        data = to_stream(data_obj, schema)
+        data = self._needed(to_stream(data_obj, schema))
         options = {**self._options, "in_memory": isinstance(data, pa.Table)}
         self._dataset._ds, done = self._dataset._ds.merge_insert(options, data)
         return {name: done[name] for name in ("num_inserted_rows", "num_updated_rows", "num_deleted_rows")}
@@ -115,6 +115,21 @@ class MergeInsertBuilder:
     def analyze_plan(self, data_obj, *, schema: Optional[pa.Schema] = None) -> str:
         """Runs the merge without committing it, and tells how it went."""
         return self._dataset._ds.analyze_merge(self._options, to_stream(data_obj, schema))
+
+    def _needed(self, data):
+        """Without updates and inserts only the columns of the key matter, so the source may have others that the dataset lacks."""
+        if self._options.get("insert") or self._options.get("matched") in ("update", "fail"):
+            return data
+        known = set(self._dataset.schema.names)
+        if not hasattr(data, "schema") or all(name in known for name in data.schema.names):
+            return data
+        names = [name for name in data.schema.names if name in known]
+        if isinstance(data, pa.Table):
+            return data.select(names)
+        reader = pa.RecordBatchReader.from_stream(data)
+        return pa.RecordBatchReader.from_batches(
+            pa.schema([reader.schema.field(name) for name in names]), (batch.select(names) for batch in reader)
+        )
 
     def _matched(self, action: str) -> MergeInsertBuilder:
         self._options["matched"] = action
