@@ -24,6 +24,7 @@
 #include "io/object_store.h"
 #include "runtime/cancel.h"
 #include "runtime/memory_reservation.h"
+#include "table/memory_rows.h"
 
 namespace glaive::exec {
 namespace {
@@ -179,9 +180,10 @@ class Search {
     const int64_t piece = prefilter == nullptr
                               ? morsel.count
                               : std::max<int64_t>(64, kMorselBytes / row_bytes / 64 * 64);
-    for (int64_t start = 0; start < morsel.count; start += piece) {
-      const int64_t count = std::min(piece, morsel.count - start);
+    for (int64_t start = 0, count = 0; start < morsel.count; start += count) {
       const int64_t first = morsel.start + start;
+      count = std::min(
+          {piece, morsel.count - start, table::ContiguousRows(*fragment.reader, first)});
       GLAIVE_ASSIGN_OR_RETURN(auto batch, fragment.ReadRange(*source.read, first, count));
       const auto offset_of = [first](size_t r) {
         return first + static_cast<int64_t>(r);

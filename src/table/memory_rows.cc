@@ -25,6 +25,9 @@ namespace {
 using ArrayPtr = std::shared_ptr<arrow::Array>;
 using BatchPtr = std::shared_ptr<arrow::RecordBatch>;
 
+// Batches below this are joined, up to so many rows.
+constexpr int64_t kSmallBatchRows = 64;
+constexpr int64_t kJoinedRows = 1024;
 // Row sizes are estimated from so many batches.
 constexpr size_t kSampledBatches = 16;
 
@@ -131,6 +134,10 @@ class MemoryRows final : public FragmentReader {
       rows_ += batch->num_rows();
     }
     begins_.push_back(rows_);
+    if (batches_.empty()) return;
+    for (int c = 0; c < batches_[0]->num_columns(); ++c) {
+      json_.push_back(file::HasJson(*arrow::schema({batches_[0]->schema()->field(c)})));
+    }
   }
 
   int64_t id() const override { return 0; }
@@ -253,6 +260,17 @@ class MemoryRows final : public FragmentReader {
     return begins_;
   }
 
+  int64_t Contiguous(int64_t start) const {
+    size_t b = BatchOf(start);
+    int64_t rows = begins_[b + 1] - start;
+    if (rows >= kSmallBatchRows) return rows;
+    for (++b; b < batches_.size() && rows < kJoinedRows; ++b) {
+      if (batches_[b]->num_rows() >= kSmallBatchRows) break;
+      rows += batches_[b]->num_rows();
+    }
+    return rows;
+  }
+
   int64_t EstimateRowBytes(const FragmentProjection& projection) const override {
     int64_t rows = 0, bytes = 0;
     const size_t step = batches_.size() / kSampledBatches + 1;
@@ -298,21 +316,26 @@ class MemoryRows final : public FragmentReader {
       } else {
         const int column = projection.columns[c].sources[0].column;
         GLAIVE_ASSIGN_OR_RETURN(array, get(column));
-        GLAIVE_ASSIGN_OR_RETURN(array, Stored(column, std::move(array)));
-        GLAIVE_ASSIGN_OR_RETURN(
-            array, Show(stored_->fields()[static_cast<size_t>(column)], wanted, array));
+        const auto& shown = projection.arrow_schema->field(static_cast<int>(c))->type();
+        if (IsJson(column) || !array->type()->Equals(*shown)) {
+          GLAIVE_ASSIGN_OR_RETURN(array, Stored(column, std::move(array)));
+          GLAIVE_ASSIGN_OR_RETURN(
+              array, Show(stored_->fields()[static_cast<size_t>(column)], wanted, array));
+        }
       }
       arrays.push_back(std::move(array));
     }
     return arrow::RecordBatch::Make(projection.arrow_schema, rows, std::move(arrays));
   }
 
+  bool IsJson(int column) const {
+    return !json_.empty() && json_[static_cast<size_t>(column)];
+  }
+
   // JSON as files hold it.
   Result<ArrayPtr> Stored(int column, ArrayPtr array) const {
-    if (batches_.empty()) return array;
-    const auto& field = batches_[0]->schema()->field(column);
-    const auto schema = arrow::schema({field});
-    if (!file::HasJson(*schema)) return array;
+    if (!IsJson(column)) return array;
+    const auto schema = arrow::schema({batches_[0]->schema()->field(column)});
     GLAIVE_ASSIGN_OR_RETURN(
         auto stored, file::JsonToStorage(arrow::RecordBatch::Make(schema, array->length(),
                                                                   {std::move(array)})));
@@ -324,10 +347,16 @@ class MemoryRows final : public FragmentReader {
   const std::vector<BatchPtr> batches_;
   const std::shared_ptr<const DeletionVector> deletions_;
   std::vector<int64_t> begins_;  // of each batch, and the end
+  std::vector<bool> json_;       // columns that hold JSON
   int64_t rows_ = 0;
 };
 
 }  // namespace
+
+int64_t ContiguousRows(const FragmentReader& reader, int64_t start) {
+  const auto* rows = dynamic_cast<const MemoryRows*>(&reader);
+  return rows == nullptr ? INT64_MAX : rows->Contiguous(start);
+}
 
 Result<std::shared_ptr<const FragmentReader>> MakeMemoryRows(
     std::shared_ptr<const file::Schema> stored, size_t num_columns,

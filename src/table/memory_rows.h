@@ -21,4 +21,8 @@ Result<std::shared_ptr<const FragmentReader>> MakeMemoryRows(
     std::vector<std::shared_ptr<arrow::RecordBatch>> batches,
     std::shared_ptr<const DeletionVector> deletions);
 
+// How many rows from `start` on should be read at once, so that nothing large is copied:
+// what is left of a batch, or some small batches together. INT64_MAX for rows of files.
+int64_t ContiguousRows(const FragmentReader& reader, int64_t start);
+
 }  // namespace glaive::table
