@@ -138,6 +138,9 @@ Status Replayer::ReadLog(std::vector<WalEntry>* entries) {
   // Nobody was told that these are stored. What follows must not make them look like
   // damage in the middle of the log.
   GLAIVE_RETURN_NOT_OK(appender.ReplaceTorn(tail.torn));
+  if (writer_.config_.durability == Durability::kFsync) {
+    GLAIVE_RETURN_NOT_OK(appender.MakeDurable(tail.unsynced));
+  }
   *entries = std::move(tail.entries);
   if (writer_.epoch_ >= 2) {
     // The predecessor may be alive: its next append is to collide with this entry. Only

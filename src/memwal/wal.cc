@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -16,6 +17,8 @@ namespace {
 constexpr uint64_t kMaxPosition = uint64_t{1} << 63;
 // Positions that are looked at one by one before the directory is listed.
 constexpr uint64_t kMaxProbes = 32;
+// Positions that one power cut can take.
+constexpr uint64_t kMaxGap = 1'000'000;
 constexpr int kMaxSentinelConflicts = 1024;
 constexpr int64_t kMaxDelayUs = 5'000'000;
 
@@ -28,6 +31,39 @@ Result<std::shared_ptr<arrow::Buffer>> ReadWhole(io::ObjectStore& store,
                                                  const std::string& path) {
   GLAIVE_ASSIGN_OR_RETURN(const auto object, store.Open(path));
   return object->Read({0, object->size_bytes()});
+}
+
+enum class Standing : uint8_t {
+  kCertain,   // synced, or written by others, who do not say
+  kUnsynced,  // a power cut may have taken what comes before
+  kTorn,
+  kDamaged,
+};
+
+// Tells what a power cut did from damage, by looking at entries in their order.
+class Judge {
+ public:
+  Standing Look(const Result<WalEntry>& entry, const arrow::Buffer& bytes) {
+    const bool early = EndsEarly(std::string_view(bytes));
+    if (!entry.ok()) return early ? Standing::kTorn : Standing::kDamaged;
+    if (entry->durability) {
+      own_epochs_.insert(entry->header.writer_epoch);
+      return *entry->durability == Durability::kOs ? Standing::kUnsynced
+                                                   : Standing::kCertain;
+    }
+    // Cut between two messages, or just before the trailer that this writer leaves.
+    if (early || own_epochs_.contains(entry->header.writer_epoch)) return Standing::kTorn;
+    return Standing::kCertain;
+  }
+
+ private:
+  std::set<uint64_t> own_epochs_;
+};
+
+// Sentinels are synced, whatever level the writer has.
+Result<EncodedWalEntry> Sentinel(uint64_t epoch) {
+  GLAIVE_ASSIGN_OR_RETURN(const EncodedWalEntry entry, EncodeFenceSentinel(epoch));
+  return SealWalEntry(entry, Durability::kFsync);
 }
 
 std::string JoinParts(const EncodedWalEntry& entry) {
@@ -82,6 +118,7 @@ Result<WalReader::Tail> WalReader::Replay(
     uint64_t first, const std::function<Status(WalEntry entry)>& visit) const {
   Tail tail;
   Status torn;  // of the first torn entry
+  Judge judge;
   uint64_t position = std::max<uint64_t>(first, 1);
   for (;; ++position) {
     const std::string path = WalEntryPath(shard_, position);
@@ -89,17 +126,26 @@ Result<WalReader::Tail> WalReader::Replay(
     if (IsKind(bytes.status(), ErrorKind::kNotFound)) break;
     GLAIVE_RETURN_NOT_OK(bytes.status());
     auto entry = DecodeWalEntry(position, path, *bytes);
-    if (!entry.ok()) {
-      if (!EndsEarly(std::string_view(**bytes))) return entry.status();
-      if (torn.ok()) torn = entry.status();
+    const Standing standing = judge.Look(entry, **bytes);
+    if (standing == Standing::kDamaged) return entry.status();
+    if (standing == Standing::kTorn) {
+      if (torn.ok()) {
+        torn = Corruption("WAL entry '", path, "' is torn");
+        if (!entry.ok()) torn = entry.status();
+      }
       tail.torn.push_back(position);
       continue;
     }
     if (!torn.ok() && !entry->batches.empty()) {
+      if (standing == Standing::kUnsynced) {
+        tail.torn.push_back(position);
+        continue;
+      }
       return WithContext(torn,
                          "entries with rows follow, so this one was complete once; "
                          "restore it from a backup");
     }
+    if (standing == Standing::kUnsynced) tail.unsynced.push_back(position);
     GLAIVE_RETURN_NOT_OK(visit(*std::move(entry)));
   }
   tail.next_position = position;
@@ -143,13 +189,17 @@ void WalAppender::Wait(int attempt) const {
 }
 
 Result<uint64_t> WalAppender::AppendSentinel(uint64_t from) {
-  GLAIVE_ASSIGN_OR_RETURN(const EncodedWalEntry sentinel, EncodeFenceSentinel(epoch_));
+  GLAIVE_ASSIGN_OR_RETURN(const EncodedWalEntry sentinel, Sentinel(epoch_));
   GLAIVE_ASSIGN_OR_RETURN(const auto positions, reader_.ListPositions());
   GLAIVE_ASSIGN_OR_RETURN(uint64_t position, reader_.FindTip(from));
   if (!positions.empty() && positions.back() > position) {
-    return Corruption("WAL entry '", WalEntryPath(manifests_->shard(), position),
-                      "' is missing, although entries up to position ", positions.back(),
-                      " exist; restore it from a backup");
+    if (positions.back() - position > kMaxGap) {
+      return Corruption("WAL entry '", WalEntryPath(manifests_->shard(), position),
+                        "' and others are missing, although there is one at position ",
+                        positions.back(), "; restore them from a backup");
+    }
+    GLAIVE_RETURN_NOT_OK(CloseGap(positions, position));
+    position = positions.back() + 1;
   }
   int errors = 0;
   for (int conflicts = 0; conflicts < kMaxSentinelConflicts;) {
@@ -181,14 +231,51 @@ Result<uint64_t> WalAppender::AppendSentinel(uint64_t from) {
                  "writer at work?");
 }
 
+Status WalAppender::CloseGap(const std::vector<uint64_t>& positions, uint64_t gap) {
+  // A successor of ours is not to be disturbed.
+  GLAIVE_RETURN_NOT_OK(manifests_->CheckFence(epoch_));
+  Judge judge;
+  for (const uint64_t position : positions) {
+    const std::string path = WalEntryPath(manifests_->shard(), position);
+    auto bytes = ReadWhole(*store_, path);
+    if (IsKind(bytes.status(), ErrorKind::kNotFound)) continue;
+    GLAIVE_RETURN_NOT_OK(bytes.status());
+    const auto entry = DecodeWalEntry(position, path, *bytes);
+    const Standing standing = judge.Look(entry, **bytes);
+    if (position > gap && (standing == Standing::kDamaged ||
+                           (standing == Standing::kCertain && !entry->batches.empty()))) {
+      return Corruption("WAL entry '", WalEntryPath(manifests_->shard(), gap),
+                        "' is missing, although '", path,
+                        "' exists; restore it from a backup");
+    }
+  }
+  std::vector<uint64_t> lost;
+  for (uint64_t position = gap; position <= positions.back(); ++position) {
+    lost.push_back(position);
+  }
+  return ReplaceTorn(lost);
+}
+
 Status WalAppender::ReplaceTorn(const std::vector<uint64_t>& positions) {
   if (positions.empty()) return Status::OK();
-  GLAIVE_ASSIGN_OR_RETURN(const EncodedWalEntry sentinel, EncodeFenceSentinel(epoch_));
+  GLAIVE_ASSIGN_OR_RETURN(const EncodedWalEntry sentinel, Sentinel(epoch_));
   const std::string bytes = JoinParts(sentinel);
-  for (const uint64_t position : positions) {
+  // The last one first: what is in doubt stays behind a torn or missing entry until all
+  // of it is gone.
+  for (auto it = positions.rbegin(); it != positions.rend(); ++it) {
     GLAIVE_RETURN_NOT_OK(
-        store_->Put(WalEntryPath(manifests_->shard(), position),
+        store_->Put(WalEntryPath(manifests_->shard(), *it),
                     {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
+  }
+  return Status::OK();
+}
+
+Status WalAppender::MakeDurable(const std::vector<uint64_t>& positions) {
+  for (const uint64_t position : positions) {
+    const std::string path = WalEntryPath(manifests_->shard(), position);
+    GLAIVE_ASSIGN_OR_RETURN(const auto bytes, store_->Get(path));
+    GLAIVE_RETURN_NOT_OK(
+        store_->Put(path, {bytes->data(), static_cast<size_t>(bytes->size())}));
   }
   return Status::OK();
 }
@@ -276,10 +363,11 @@ Result<bool> WalAppender::PutWithRetries(uint64_t position,
 
 Result<uint64_t> WalAppender::Append(const EncodedWalEntry& entry) {
   if (next_ == 0) return InternalError("the position of the next WAL entry is not known");
+  const EncodedWalEntry sealed = SealWalEntry(entry, options_.durability);
   Result<bool> stored = false;
   for (int skipped = 0; skipped < kMaxSentinelConflicts; ++skipped) {
     if (next_ >= kMaxPosition) return ResourceExhausted("the log has no position left");
-    stored = PutWithRetries(next_, entry);
+    stored = PutWithRetries(next_, sealed);
     if (!stored.ok() || *stored) break;
     // The sentinel of a writer that was fenced before it wrote it: no rows.
     ++next_;

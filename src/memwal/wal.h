@@ -14,12 +14,6 @@
 
 namespace glaive::memwal {
 
-// What an acknowledged entry survives.
-enum class Durability : uint8_t {
-  kFsync,  // power loss: entry and directory are synced
-  kOs,     // the death of the process: the bytes are with the kernel
-};
-
 // Reading. Thread-safe.
 //
 // Entries are only ever removed from the oldest on, never the newest one, and only when
@@ -37,15 +31,17 @@ class WalReader {
 
   struct Tail {
     std::vector<WalEntry> entries;  // empty from Replay
-    // Positions of entries that a power cut tore (under Durability::kOs), and that hold
-    // nothing: no whole entry with rows comes after them.
+    // Positions of entries that a power cut tore (under Durability::kOs), and of those
+    // after them that were not synced either: not part of the log any more.
     std::vector<uint64_t> torn;
+    // Positions of whole entries that say that they were not synced.
+    std::vector<uint64_t> unsynced;
     uint64_t next_position = 1;  // first free
   };
   // All entries from `first` up to the first free position, sentinels included. An entry
-  // that is torn (see EndsEarly) was never acknowledged as durable and is left out when
-  // no whole entry with rows follows it. All other damage is Corruption that names the
-  // entry.
+  // that is torn (see EndsEarly) was never acknowledged as durable. It ends the log when
+  // what follows are sentinels and entries that were not synced either, which are left
+  // out as well. All other damage is Corruption that names the entry.
   Result<Tail> ReadFrom(uint64_t first) const;
   // The same, one entry after the other: `visit` may keep them or not. An error from it
   // ends the reading.
@@ -85,11 +81,16 @@ class WalAppender {
 
   // Writes a sentinel at the first free position from `from` on (the one after what is
   // flushed), so that the predecessor's next append collides; returns its position.
-  // Fenced; Corruption when entries lie beyond a free position, which names it.
+  // When entries lie beyond a free position, a power cut took one that was not synced:
+  // if they were not synced either, the gap is filled and they are replaced as by
+  // ReplaceTorn. Otherwise Corruption names the one that is missing. Fenced.
   Result<uint64_t> AppendSentinel(uint64_t from);
   // Replaces torn entries by sentinels, which every reader can read. Only for positions
   // before the own sentinel.
   Status ReplaceTorn(const std::vector<uint64_t>& positions);
+  // Makes entries of others durable that are not. Of use for a writer that syncs its own:
+  // what comes before must not be lost alone.
+  Status MakeDurable(const std::vector<uint64_t>& positions);
   // The position of the entry. Fenced when another writer claimed the shard; WriterFailed
   // when the entry could not be stored, or when it is unknown whether it was. After
   // either the writer must stop; the entry may be there all the same, and what is read by
@@ -101,6 +102,7 @@ class WalAppender {
   Result<bool> PutWithRetries(uint64_t position, const EncodedWalEntry& entry);
   // Whether exactly `entry` is there; then it is durable.
   Result<bool> IsStored(uint64_t position, const EncodedWalEntry& entry);
+  Status CloseGap(const std::vector<uint64_t>& positions, uint64_t gap);
   Status CheckPredecessor(uint64_t position);
   Status CheckPredecessorOnce(uint64_t position);
   Status Put(uint64_t position, const EncodedWalEntry& entry, bool durable);

@@ -18,6 +18,9 @@
 #include <arrow/type.h>
 #include <arrow/util/key_value_metadata.h>
 
+#define XXH_INLINE_ALL
+#include <arrow/vendored/xxhash.h>
+
 namespace glaive::memwal {
 namespace {
 
@@ -30,6 +33,12 @@ constexpr int64_t kMaxRows = int64_t{1} << 31;
 // bytes.
 constexpr int64_t kDecompressedBase = int64_t{16} << 20;
 constexpr int64_t kDecompressedFactor = 1024;
+
+// Behind the stream: the magic bytes, a version, the level of durability, two zeros, and
+// XXH3 of all bytes before the trailer, with these eight bytes as its seed.
+constexpr std::string_view kTrailerMagic = "GLVW";
+constexpr uint8_t kTrailerVersion = 1;
+constexpr size_t kTrailerBytes = 16;
 
 // Collects what a stream writer writes, bodies by reference.
 class PartsStream : public arrow::io::OutputStream {
@@ -153,6 +162,38 @@ Status Damaged(const std::string& name, const Status& cause) {
   return Corruption("WAL entry '", name, "' is damaged: ", cause.message());
 }
 
+// What a trailer says before its checksum is the seed of the checksum.
+uint64_t SeedOf(std::string_view trailer) {
+  uint64_t seed;
+  std::memcpy(&seed, trailer.data(), sizeof(seed));
+  return seed;
+}
+
+bool HasTrailer(std::string_view bytes) {
+  if (bytes.size() < kTrailerBytes) return false;
+  const std::string_view trailer = bytes.substr(bytes.size() - kTrailerBytes);
+  return trailer.starts_with(kTrailerMagic) &&
+         static_cast<uint8_t>(trailer[4]) == kTrailerVersion;
+}
+
+// The stream of an entry, without the trailer that it may have.
+Result<std::shared_ptr<arrow::Buffer>> TakeTrailer(
+    const std::string& name, const std::shared_ptr<arrow::Buffer>& bytes,
+    std::optional<Durability>* durability) {
+  const std::string_view text(*bytes);
+  if (!HasTrailer(text)) return bytes;
+  const size_t size = text.size() - kTrailerBytes;
+  uint64_t hash;
+  std::memcpy(&hash, text.data() + size + 8, sizeof(hash));
+  if (hash != XXH3_64bits_withSeed(text.data(), size, SeedOf(text.substr(size)))) {
+    return Corruption("WAL entry '", name,
+                      "' is damaged: its bytes have another checksum than its trailer");
+  }
+  *durability = text[size + 5] == static_cast<char>(Durability::kOs) ? Durability::kOs
+                                                                     : Durability::kFsync;
+  return arrow::SliceBuffer(bytes, 0, static_cast<int64_t>(size));
+}
+
 // Whether all buffers of `data` are slices of `whole`.
 bool IsSlice(const arrow::ArrayData& data, const arrow::Buffer& whole) {
   for (const auto& buffer : data.buffers) {
@@ -218,16 +259,37 @@ Result<EncodedWalEntry> EncodeFenceSentinel(uint64_t writer_epoch) {
   return Encode(*arrow::schema(arrow::FieldVector{}), std::move(metadata), {});
 }
 
+EncodedWalEntry SealWalEntry(const EncodedWalEntry& entry, Durability durability) {
+  std::string trailer(kTrailerMagic);
+  trailer += static_cast<char>(kTrailerVersion);
+  trailer += static_cast<char>(durability);
+  trailer.append(2, '\0');
+  XXH3_state_t state;
+  XXH3_INITSTATE(&state);
+  XXH3_64bits_reset_withSeed(&state, SeedOf(trailer));
+  for (const auto& part : entry.parts) {
+    XXH3_64bits_update(&state, part->data(), static_cast<size_t>(part->size()));
+  }
+  const uint64_t hash = XXH3_64bits_digest(&state);
+  trailer.append(reinterpret_cast<const char*>(&hash), sizeof(hash));
+  EncodedWalEntry sealed = entry;
+  sealed.parts.push_back(arrow::Buffer::FromString(std::move(trailer)));
+  sealed.size_bytes += static_cast<int64_t>(kTrailerBytes);
+  return sealed;
+}
+
 bool EndsEarly(std::string_view bytes) {
+  if (HasTrailer(bytes)) return false;
   return !bytes.ends_with(std::string_view("\xff\xff\xff\xff\0\0\0\0", 8));
 }
 
 Result<WalEntry> DecodeWalEntry(uint64_t position, const std::string& name,
-                                const std::shared_ptr<arrow::Buffer>& bytes) {
+                                const std::shared_ptr<arrow::Buffer>& whole) {
   WalEntry entry;
   entry.position = position;
-  entry.size_bytes = bytes->size();
-  if (bytes->size() == 0) return Corruption("WAL entry '", name, "' is empty");
+  entry.size_bytes = whole->size();
+  if (whole->size() == 0) return Corruption("WAL entry '", name, "' is empty");
+  GLAIVE_ASSIGN_OR_RETURN(const auto bytes, TakeTrailer(name, whole, &entry.durability));
 
   // Only compressed or misaligned buffers are allocated; those would not outlive this
   // bound.

@@ -213,6 +213,38 @@ TEST(WalEntryTest, EveryTruncationIsNoticed) {
   EXPECT_LE(whole, 3 + 3 * 4);
 }
 
+TEST(WalEntryTest, TrailersTellDamage) {
+  ASSERT_OK_AND_ASSIGN(const auto encoded, EncodeWalEntry({1, 1}, {MakeBatch(0, 300)}));
+  for (const auto level : {Durability::kFsync, Durability::kOs}) {
+    const auto sealed = SealWalEntry(encoded, level);
+    const std::string bytes = Join(sealed)->ToString();
+    EXPECT_EQ(bytes.size(), static_cast<size_t>(encoded.size_bytes) + 16);
+    EXPECT_FALSE(EndsEarly(bytes));
+    ASSERT_OK_AND_ASSIGN(const auto entry, DecodeWalEntry(1, "e", Bytes(bytes)));
+    EXPECT_EQ(entry.durability, level);
+    EXPECT_EQ(entry.batches.size(), 1u);
+    // A flipped bit anywhere in the stream, and every truncation but that of the whole
+    // trailer.
+    for (size_t at = 0; at < bytes.size() - 16; ++at) {
+      std::string flipped = bytes;
+      flipped[at] = static_cast<char>(flipped[at] ^ 0x10);
+      EXPECT_ERROR_KIND(DecodeWalEntry(1, "e", Bytes(flipped)), ErrorKind::kCorruption);
+      EXPECT_FALSE(EndsEarly(flipped));
+    }
+    for (size_t size = bytes.size() - 15; size < bytes.size(); ++size) {
+      const std::string cut = bytes.substr(0, size);
+      EXPECT_ERROR_KIND(DecodeWalEntry(1, "e", Bytes(cut)), ErrorKind::kCorruption);
+      EXPECT_TRUE(EndsEarly(cut));
+    }
+    // Everybody else reads the stream alone.
+    arrow::io::BufferReader stream(Bytes(bytes));
+    auto reader = arrow::ipc::RecordBatchStreamReader::Open(&stream).ValueOrDie();
+    EXPECT_EQ(reader->ToRecordBatches().ValueOrDie().size(), 1u);
+  }
+  ASSERT_OK_AND_ASSIGN(const auto plain, DecodeWalEntry(1, "e", Join(encoded)));
+  EXPECT_FALSE(plain.durability);
+}
+
 TEST(WalEntryTest, BlocksOfZerosAreNoticed) {
   ASSERT_OK_AND_ASSIGN(const auto encoded, EncodeWalEntry({1, 1}, {MakeBatch(1, 900)}));
   const std::string bytes = Join(encoded)->ToString();
