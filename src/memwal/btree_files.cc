@@ -1,9 +1,9 @@
 #include "memwal/btree_files.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include <arrow/array.h>
@@ -12,7 +12,6 @@
 #include <arrow/compute/api.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
-#include <arrow/util/bitmap_ops.h>
 
 #include "file/file_writer.h"
 #include "io/object_store.h"
@@ -75,6 +74,36 @@ Result<ArrayPtr> OrderedFloats(const arrow::Array& values) {
   return builder.Finish();
 }
 
+bool IsDecimal(const arrow::DataType& type) {
+  return type.id() == arrow::Type::DECIMAL128 || type.id() == arrow::Type::DECIMAL256;
+}
+
+// Values of a fixed number of bytes as Binary of the same order.
+Result<ArrayPtr> OrderedBytes(const arrow::Array& values) {
+  const auto& fixed = static_cast<const arrow::FixedSizeBinaryArray&>(values);
+  const bool number = IsDecimal(*values.type());
+  const auto width = static_cast<size_t>(fixed.byte_width());
+  arrow::BinaryBuilder builder;
+  GLAIVE_RETURN_NOT_OK(builder.Reserve(values.length()));
+  std::string bytes(width, '\0');
+  for (int64_t i = 0; i < values.length(); ++i) {
+    if (values.IsNull(i)) {
+      GLAIVE_RETURN_NOT_OK(builder.AppendNull());
+      continue;
+    }
+    const auto* value = reinterpret_cast<const char*>(fixed.GetValue(i));
+    if (number) {
+      // Little-endian with a sign: the other way round, negative ones first.
+      std::reverse_copy(value, value + width, bytes.begin());
+      bytes[0] = static_cast<char>(bytes[0] ^ '\x80');
+      GLAIVE_RETURN_NOT_OK(builder.Append(bytes));
+    } else {
+      GLAIVE_RETURN_NOT_OK(builder.Append(std::string_view(value, width)));
+    }
+  }
+  return builder.Finish();
+}
+
 uint64_t Prefix(std::string_view key, size_t skip) {
   uint64_t word = 0;
   if (key.size() > skip) {
@@ -112,7 +141,8 @@ Result<ArrayPtr> TakeRows(const ArrayPtr& values, const ArrayPtr& rows) {
 }  // namespace
 
 bool IsBtreeType(const arrow::DataType& type) {
-  return IsKeyType(type) || IsFloat(type) || AsInteger(type) != nullptr;
+  return IsKeyType(type) || IsFloat(type) || AsInteger(type) != nullptr ||
+         IsDecimal(type) || type.id() == arrow::Type::FIXED_SIZE_BINARY;
 }
 
 Result<EncodedKeys> SortKeys(const ArrayPtr& values) {
@@ -121,6 +151,9 @@ Result<EncodedKeys> SortKeys(const ArrayPtr& values) {
     GLAIVE_ASSIGN_OR_RETURN(ordered, values->View(integer));
   } else if (IsFloat(*values->type())) {
     GLAIVE_ASSIGN_OR_RETURN(ordered, OrderedFloats(*values));
+  } else if (IsDecimal(*values->type()) ||
+             values->type_id() == arrow::Type::FIXED_SIZE_BINARY) {
+    GLAIVE_ASSIGN_OR_RETURN(ordered, OrderedBytes(*values));
   } else if (!IsKeyType(*values->type())) {
     return NotSupported("a BTree over values of type ", values->type()->ToString());
   }
