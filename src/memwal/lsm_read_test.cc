@@ -69,7 +69,9 @@ class Table {
   }
 
   ~Table() {
-    if (live_ && base != nullptr) WriterRegistry::Instance().AbortAll(*base);
+    if (live_ && base != nullptr) {
+      WriterRegistry::Instance().AbortAll(base->env().store->root());
+    }
   }
 
   uint64_t Below(uint64_t n) { return random_() % n; }

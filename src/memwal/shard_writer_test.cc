@@ -593,7 +593,7 @@ TEST_F(ShardWriterTest, TheRegistrySharesAndReplacesWriters) {
   EXPECT_TRUE(registry.FindAll(*base_).empty());
   ASSERT_OK_AND_ASSIGN(next, registry.Get(base_, TestShard(), config_));
   EXPECT_CONTENTS(next, {{1, "a"}});
-  registry.AbortAll(*base_);
+  registry.AbortAll(base_->env().store->root());
   EXPECT_TRUE(next->is_closed());
 }
 
