@@ -74,14 +74,20 @@ Status Publish(const table::TableEnv& env, const History& history, bool stable_i
 
 TEST(CompactShard, EqualsADictionary) {
   const uint64_t seed = TestSeed();
-  for (uint64_t round = 0; round < 40; ++round) {
+  const uint64_t rounds = Soak() ? 4000 : 30;
+  for (uint64_t round = 0; round < rounds; ++round) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", round " + std::to_string(round));
     std::mt19937_64 random(seed + round);
     const History history = RandomHistory(&random, 1 + static_cast<int>(random() % 3));
     const auto env = NewEnv(io::MakeMemoryStore());
     ASSERT_OK(Publish(env, history, random() % 2 == 0));
     Model model = history.base;
+    Model everything = history.base;
+    for (const auto& shard : history.shards) {
+      for (const auto& generation : shard) Apply(generation, &everything);
+    }
     ASSERT_OK_AND_ASSIGN(auto base, table::Dataset::Open(env));
+    const auto first_base = base;
     CompactOptions options;
     options.max_generations = 1 + static_cast<int>(random() % 4);
     if (random() % 3 == 0) options.memory_bytes = 1;  // everything is spilled
@@ -104,6 +110,15 @@ TEST(CompactShard, EqualsADictionary) {
         ASSERT_OK_AND_ASSIGN(const uint64_t marker,
                              MergedGeneration(env, ShardNumber(s)));
         ASSERT_EQ(marker, merged);
+        // Readers see the same rows all the time, also those whose base is old.
+        ASSERT_OK_AND_ASSIGN(Model fresh, ReadAll(base, history.composite));
+        ASSERT_EQ(fresh, everything);
+        if (random() % 2 == 0) {
+          ASSERT_OK(CollectShard(*base, ShardNumber(s), {std::chrono::milliseconds(0)})
+                        .status());
+          ASSERT_OK_AND_ASSIGN(fresh, ReadAll(first_base, history.composite));
+          ASSERT_EQ(fresh, everything);
+        }
       }
       // Nothing is left, and nothing is committed.
       ASSERT_OK_AND_ASSIGN(auto outcome, CompactShard(base, ShardNumber(s), options));
@@ -301,6 +316,64 @@ TEST(CompactShard, ColumnsFollowTheirIds) {
   }
   EXPECT_EQ(seen, (std::map<int64_t, std::string>{{2, "B"}, {3, "C"}}));
   EXPECT_EQ(batch->GetColumnByName("extra")->null_count(), 2);
+}
+
+// Stored in another form than users see.
+TEST(CompactShard, JsonColumns) {
+  const auto env = NewEnv(io::MakeMemoryStore());
+  const auto json =
+      arrow::field("doc", arrow::utf8(), true,
+                   arrow::key_value_metadata({"ARROW:extension:name"}, {"arrow.json"}));
+  const auto rows = [&](const std::vector<std::pair<int64_t, std::string>>& documents,
+                        bool generation) {
+    arrow::Int64Builder id;
+    arrow::StringBuilder doc;
+    arrow::BooleanBuilder dead;
+    for (const auto& [key, document] : documents) {
+      EXPECT_OK(id.Append(key));
+      EXPECT_OK(document.empty() ? doc.AppendNull() : doc.Append(document));
+      EXPECT_OK(dead.Append(false));
+    }
+    arrow::FieldVector fields = {KeyField("id", arrow::int64(), 1), json};
+    arrow::ArrayVector columns = {id.Finish().ValueOrDie(), doc.Finish().ValueOrDie()};
+    if (generation) {
+      fields.push_back(arrow::field(kTombstone, arrow::boolean(), false));
+      columns.push_back(dead.Finish().ValueOrDie());
+    }
+    return arrow::RecordBatch::Make(arrow::schema(fields),
+                                    static_cast<int64_t>(documents.size()), columns);
+  };
+  ASSERT_OK_AND_ASSIGN(auto base,
+                       WriteBatch(env, rows({{1, "{\"a\":1}"}, {2, "[2]"}}, false), {}));
+  ASSERT_OK_AND_ASSIGN(base, AttachMemWal(base));
+  ShardManifests manifests(env.store, kShard);
+  ASSERT_OK_AND_ASSIGN(const auto manifest, manifests.Claim(0));
+  table::TableEnv inner = env;
+  inner.store = env.store->Child(ShardDir(kShard) + "/any_gen_1");
+  ASSERT_OK(
+      WriteBatch(inner, rows({{2, "{\"b\":[true,null]}"}, {3, ""}}, true), {}).status());
+  ASSERT_OK(manifests
+                .Update(1, manifest,
+                        [](ShardManifest* next) {
+                          next->add_sstables()->set_generation(1);
+                          next->mutable_sstables(0)->set_path("any_gen_1");
+                          next->set_current_generation(2);
+                          return Status::OK();
+                        })
+                .status());
+  ASSERT_OK_AND_ASSIGN(auto outcome, CompactShard(base, kShard));
+  EXPECT_EQ(outcome.rows_merged, 2);
+  ASSERT_OK_AND_ASSIGN(auto table, exec::ScanToTable(outcome.base, exec::ScanOptions()));
+  ASSERT_OK_AND_ASSIGN(const auto batch, table->CombineChunksToBatch());
+  std::map<int64_t, std::string> seen;
+  const auto& id = static_cast<const arrow::Int64Array&>(*batch->GetColumnByName("id"));
+  const auto& doc =
+      static_cast<const arrow::StringArray&>(*batch->GetColumnByName("doc"));
+  for (int64_t i = 0; i < batch->num_rows(); ++i) {
+    seen[id.Value(i)] = doc.IsNull(i) ? "null" : doc.GetString(i);
+  }
+  EXPECT_EQ(seen, (std::map<int64_t, std::string>{
+                      {1, "{\"a\":1}"}, {2, "{\"b\":[true,null]}"}, {3, "null"}}));
 }
 
 TEST(CompactShard, WhatIsRefused) {

@@ -11,6 +11,7 @@
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
+#include "file/json_columns.h"
 #include "io/object_store.h"
 #include "memwal/fresh_schema.h"
 #include "memwal/keys.h"
@@ -278,7 +279,13 @@ class GenerationsReader : public arrow::RecordBatchReader {
         columns.push_back(std::move(nulls));
         continue;
       }
-      columns.push_back(rows->column(layout.from_read[c]));
+      const int index = layout.from_read[c];
+      columns.push_back(rows->column(index));
+      const auto stored = layout.read.fields()[static_cast<size_t>(index)].ToArrow();
+      if (file::HasStoredJson(*stored)) {
+        GLAIVE_ASSIGN_OR_RETURN(columns.back(),
+                                file::JsonToUser(columns.back(), *stored));
+      }
       if (!columns.back()->type()->Equals(*type)) {
         return NotSupported("merging generations with column '",
                             schema_->field(static_cast<int>(c))->name(), "' of type ",

@@ -41,8 +41,7 @@ struct CompactSource {
 };
 
 // `directories`: of the generations, oldest first, relative to the table. NotFound when
-// one is gone, Corruption when it does not fit the base, NotSupported for columns that
-// cannot be carried over (blobs, JSON).
+// one is gone, Corruption when it does not fit the base, NotSupported for blobs.
 Result<CompactSource> ReadGenerations(const table::Dataset::Ptr& base,
                                       const std::vector<std::string>& directories,
                                       const CompactSourceOptions& options);

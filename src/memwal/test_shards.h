@@ -20,7 +20,11 @@
 #include "format/transaction.pb.h"
 #include "io/object_store.h"
 #include "memwal/fresh_schema.h"
+#include "memwal/generation_writer.h"
+#include "memwal/lsm_read.h"
+#include "memwal/lsm_snapshot.h"
 #include "memwal/mem_wal_index.h"
+#include "memwal/memtable.h"
 #include "memwal/names.h"
 #include "memwal/shard_manifest.h"
 #include "memwal/test_util.h"
@@ -107,6 +111,15 @@ inline Result<table::Dataset::Ptr> WriteBatch(
   return table::Dataset::Write(env, *reader, options);
 }
 
+inline Result<table::Dataset::Ptr> AttachMemWal(const table::Dataset::Ptr& base) {
+  lance::table::Transaction transaction;
+  auto* entry = transaction.mutable_create_index()->add_new_indices();
+  entry->set_name("__lance_mem_wal");
+  entry->mutable_uuid()->set_uuid(std::string(16, 'u'));
+  entry->mutable_index_details()->set_type_url("/lance.table.MemWalIndexDetails");
+  return base->Commit(std::move(transaction));
+}
+
 // A table with an LSM write path.
 inline Result<table::Dataset::Ptr> MakeBase(const table::TableEnv& env, const Model& rows,
                                             bool composite, bool stable_ids = false) {
@@ -117,37 +130,20 @@ inline Result<table::Dataset::Ptr> MakeBase(const table::TableEnv& env, const Mo
   options.stable_row_ids = stable_ids;
   GLAIVE_ASSIGN_OR_RETURN(auto base,
                           WriteBatch(env, ToBatch(changes, composite, false), options));
-  lance::table::Transaction transaction;
-  auto* entry = transaction.mutable_create_index()->add_new_indices();
-  entry->set_name("__lance_mem_wal");
-  entry->mutable_uuid()->set_uuid(std::string(16, 'u'));
-  entry->mutable_index_details()->set_type_url("/lance.table.MemWalIndexDetails");
-  return base->Commit(std::move(transaction));
+  return AttachMemWal(base);
 }
 
-// Rows of a generation in the order they came; later ones of a key replace earlier ones.
+// A directory that looks like a generation.
 inline Status WriteGenerationRows(const table::TableEnv& env,
                                   const std::string& directory,
                                   const std::vector<TestChange>& rows, bool composite) {
   table::TableEnv inner = env;
   inner.store = env.store->Child(directory);
-  GLAIVE_ASSIGN_OR_RETURN(auto dataset,
-                          WriteBatch(inner, ToBatch(rows, composite, true), {}));
-  std::map<TestKey, uint32_t> newest;
-  table::DeletedRows superseded;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const auto row = static_cast<uint32_t>(i);
-    auto [at, fresh] = newest.emplace(rows[i].key, row);
-    if (fresh) continue;
-    superseded[0].push_back(at->second);
-    at->second = row;
-  }
-  if (superseded.empty()) return Status::OK();
-  std::sort(superseded[0].begin(), superseded[0].end());
-  return dataset->CommitDelete(superseded, "superseded").status();
+  return WriteBatch(inner, ToBatch(rows, composite, true), {}).status();
 }
 
-// Writes and publishes the next generation of the shard.
+// Writes and publishes the next generation of the shard: rows in the order they came;
+// later ones of a key replace earlier ones.
 inline Status AddGeneration(const table::TableEnv& env, const ShardId& shard,
                             const std::vector<TestChange>& rows, bool composite,
                             uint64_t replay_after = 0) {
@@ -157,15 +153,19 @@ inline Status AddGeneration(const table::TableEnv& env, const ShardId& shard,
     GLAIVE_ASSIGN_OR_RETURN(manifest, manifests.Claim(0));
   }
   const uint64_t generation = manifest->current_generation();
-  const std::string name = NewGenerationName(generation);
-  GLAIVE_ASSIGN_OR_RETURN(const std::string directory, GenerationDir(shard, name));
-  GLAIVE_RETURN_NOT_OK(WriteGenerationRows(env, directory, rows, composite));
+  GLAIVE_ASSIGN_OR_RETURN(auto base, table::Dataset::Open(env));
+  GLAIVE_ASSIGN_OR_RETURN(const auto schema, FreshSchema::Make(*base));
+  Memtable memtable(schema, generation);
+  const auto batch = ToBatch(rows, composite, true);
+  GLAIVE_RETURN_NOT_OK(memtable.Append({arrow::RecordBatch::Make(
+      schema->storage(), batch->num_rows(), batch->columns())}));
+  GLAIVE_ASSIGN_OR_RETURN(
+      const lance::table::SsTable written,
+      WriteGeneration(env, shard, memtable.Read(1), {base->file_version(), {}}));
   return manifests
       .Update(manifest->writer_epoch(), *manifest,
               [&](ShardManifest* next) {
-                auto* entry = next->add_sstables();
-                entry->set_generation(generation);
-                entry->set_path(name);
+                *next->add_sstables() = written;
                 next->set_current_generation(generation + 1);
                 if (replay_after > 0) {
                   next->set_replay_after_wal_entry_position(replay_after);
@@ -187,9 +187,7 @@ inline void Apply(const std::vector<TestChange>& rows, Model* model) {
 }
 
 // Corruption when a key is there twice.
-inline Result<Model> ReadBase(const table::TableEnv& env, bool composite) {
-  GLAIVE_ASSIGN_OR_RETURN(auto base, table::Dataset::Open(env));
-  GLAIVE_ASSIGN_OR_RETURN(auto table, exec::ScanToTable(base, exec::ScanOptions()));
+inline Result<Model> ToModel(const std::shared_ptr<arrow::Table>& table, bool composite) {
   Model rows;
   arrow::TableBatchReader reader(*table);
   GLAIVE_ASSIGN_OR_RETURN(const auto batches, reader.ToRecordBatches());
@@ -207,6 +205,20 @@ inline Result<Model> ReadBase(const table::TableEnv& env, bool composite) {
     }
   }
   return rows;
+}
+
+// The base alone.
+inline Result<Model> ReadBase(const table::TableEnv& env, bool composite) {
+  GLAIVE_ASSIGN_OR_RETURN(auto base, table::Dataset::Open(env));
+  GLAIVE_ASSIGN_OR_RETURN(auto table, exec::ScanToTable(base, exec::ScanOptions()));
+  return ToModel(table, composite);
+}
+
+// The base and what is fresher.
+inline Result<Model> ReadAll(const table::Dataset::Ptr& base, bool composite) {
+  GLAIVE_ASSIGN_OR_RETURN(auto snapshot, LsmSnapshot::Open(base, Freshness::kFresh));
+  GLAIVE_ASSIGN_OR_RETURN(auto table, LsmScanToTable(snapshot, LsmScanOptions()));
+  return ToModel(table, composite);
 }
 
 inline Result<uint64_t> MergedGeneration(const table::TableEnv& env,
