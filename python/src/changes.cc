@@ -18,6 +18,7 @@
 #include "db/merge.h"
 #include "exec/scan.h"
 #include "exec/update.h"
+#include "memwal/names.h"
 
 namespace glaive::python {
 namespace {
@@ -89,6 +90,12 @@ exec::MergeOptions ParseMerge(const nb::dict& given, Call* call) {
       ApplyRetries(nb::cast<int>(value), std::nullopt, &options.retry);
     } else if (name == "retry_timeout") {
       ApplyRetries(std::nullopt, nb::cast<double>(value), &options.retry);
+    } else if (name == "compacted") {
+      using Markers = std::vector<std::pair<std::string, uint64_t>>;
+      for (const auto& [shard, generation] : nb::cast<Markers>(value)) {
+        const auto id = Unwrap(memwal::ShardId::Parse(shard));
+        options.compacted.push_back({std::string(id.bytes()), generation});
+      }
     } else if (name == "use_lsm" || name == "single_shard") {
       // Which way it goes: see ParseRouting.
     } else if (name == "in_memory") {
