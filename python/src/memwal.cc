@@ -19,6 +19,7 @@
 #include "bindings.h"
 #include "call.h"
 #include "db/search.h"
+#include "expr/predicate.h"
 #include "file/schema.h"
 #include "format/memwal.pb.h"
 #include "io/object_store.h"
@@ -460,6 +461,16 @@ void BindDatasetMemWal(nb::class_<PyDataset>& c) {
     return std::make_unique<PyDataset>(
         call.Run([&] { return memwal::Drop(self.dataset); }), self.uri);
   });
+  c.def(
+      "check_filter",
+      [](PyDataset& self, const std::string& filter) {
+        const std::string sql = FilterText(filter);
+        Call call;
+        call.Run([&]() -> Status {
+          return expr::Predicate::Make(sql, self.dataset->schema()).status();
+        });
+      },
+      "filter"_a);
   c.def("primary_key", [](PyDataset& self) {
     const file::Schema& schema = self.dataset->schema();
     std::vector<std::string> names;

@@ -12,7 +12,9 @@
 #include <arrow/type.h>
 
 #include "exec/plan.h"
+#include "file/schema.h"
 #include "memwal/fresh_schema.h"
+#include "memwal/key_predicate.h"
 #include "memwal/lsm_read.h"
 #include "memwal/lsm_sources.h"
 #include "runtime/cancel.h"
@@ -65,6 +67,39 @@ Result<SchemaPtr> Check(const LsmSnapshot& snapshot, const LsmScanOptions& optio
         exec::SnapshotState::Of(base)->Filter(base, scan.filter).status());
   }
   return LsmOutputSchema(snapshot, options);
+}
+
+bool NamesMeta(const exec::Selection& select) {
+  if (select.with_row_id || select.with_row_address) return true;
+  if (!select.columns) return false;
+  return std::any_of(select.columns->begin(), select.columns->end(), [](const auto& c) {
+    return c.second.find("_row") != std::string::npos;
+  });
+}
+
+// The rows of a filter that names their keys, by looking these up; null when it is of
+// another form or when more is asked for than a look-up tells.
+Result<std::shared_ptr<arrow::Table>> ByKey(const LsmSnapshot::Ptr& snapshot,
+                                            const LsmScanOptions& options) {
+  const exec::ScanOptions& scan = options.scan;
+  const KeyColumns& keys = LsmSources::Of(*snapshot).keys;
+  if (scan.filter.empty() || options.with_memtable_gen || !scan.fragment_ids.empty() ||
+      scan.limit.value_or(0) < 0 || scan.offset < 0 || keys.names.size() != 1 ||
+      NamesMeta(scan.select)) {
+    return nullptr;
+  }
+  auto asked = KeysAskedFor(scan.filter, keys.names[0], keys.types[0]);
+  if (asked == nullptr) return nullptr;
+  const int64_t rows = asked->length();
+  const auto batch = arrow::RecordBatch::Make(
+      arrow::schema({arrow::field(keys.names[0], keys.types[0])}), rows,
+      {std::move(asked)});
+  GLAIVE_ASSIGN_OR_RETURN(auto found, LsmLookup(snapshot, *batch, scan.select));
+  if (scan.offset == 0 && scan.limit.value_or(found->num_rows()) >= found->num_rows()) {
+    return found;
+  }
+  return found->Slice(std::min(scan.offset, found->num_rows()),
+                      scan.limit.value_or(found->num_rows()));
 }
 
 // The rows [offset, offset + limit) of all sources one after the other. Each source gives
@@ -186,6 +221,10 @@ Result<SchemaPtr> LsmOutputSchema(const LsmSnapshot& snapshot,
 
 Result<std::shared_ptr<arrow::RecordBatchReader>> LsmScan(LsmSnapshot::Ptr snapshot,
                                                           LsmScanOptions options) {
+  GLAIVE_ASSIGN_OR_RETURN(auto found, ByKey(snapshot, options));
+  if (found != nullptr) {
+    return std::make_shared<arrow::TableBatchReader>(std::move(found));
+  }
   if (snapshot->only_base() && !options.with_memtable_gen) {
     return exec::Scan(snapshot->base(), std::move(options.scan));
   }
@@ -196,6 +235,8 @@ Result<std::shared_ptr<arrow::RecordBatchReader>> LsmScan(LsmSnapshot::Ptr snaps
 
 Result<std::shared_ptr<arrow::Table>> LsmScanToTable(LsmSnapshot::Ptr snapshot,
                                                      LsmScanOptions options) {
+  GLAIVE_ASSIGN_OR_RETURN(auto found, ByKey(snapshot, options));
+  if (found != nullptr) return found;
   if (snapshot->only_base() && !options.with_memtable_gen) {
     return exec::ScanToTable(snapshot->base(), std::move(options.scan));
   }
@@ -227,6 +268,15 @@ Result<std::shared_ptr<arrow::Table>> LsmScanToTable(LsmSnapshot::Ptr snapshot,
 
 Result<int64_t> LsmCountRows(LsmSnapshot::Ptr snapshot, const std::string& filter,
                              CancelToken* cancel) {
+  LsmScanOptions by_key;
+  by_key.scan.filter = filter;
+  by_key.scan.select.columns.emplace();
+  for (const std::string& key : LsmSources::Of(*snapshot).keys.names) {
+    by_key.scan.select.columns->emplace_back(
+        key, file::FormatFieldPath(std::vector<std::string>{key}));
+  }
+  GLAIVE_ASSIGN_OR_RETURN(const auto found, ByKey(snapshot, by_key));
+  if (found != nullptr) return found->num_rows();
   GLAIVE_ASSIGN_OR_RETURN(const auto sources, LsmSources::All(*snapshot));
   int64_t rows = 0;
   for (const LsmSource& source : sources) {

@@ -299,13 +299,12 @@ class _SnapshotSource:
     """Opens the snapshot anew for each read, so that a scanner of a writer sees what was put meanwhile."""
 
     def __init__(self, dataset: Any, shards: List[tuple], writer: Any = None):
-        self._dataset, self._shards, self._writer = dataset, shards, writer
-        self._fixed = self.open()  # what is wrong is told at once
-        if writer is not None:
-            self._fixed = None
+        self.dataset, self._shards, self._writer = dataset, shards, writer
+        first = self.open()  # what is wrong is told at once
+        self._fixed = first if writer is None else None
 
     def open(self):
-        return _glaive.LsmSnapshot.open(self._dataset, self._shards, self._writer)
+        return _glaive.LsmSnapshot.open(self.dataset, self._shards, self._writer)
 
     def get(self):
         return self._fixed if self._fixed is not None else self.open()
@@ -339,7 +338,7 @@ class LsmScanner:
         if not isinstance(expr, str):
             raise InvalidTypeError(f"a filter is SQL text, not {expr!r}")
         try:
-            self._source.get().explain(None, expr)
+            self._source.dataset.check_filter(expr)
         except InvalidInputError as e:
             raise InvalidInputError(f"Failed to parse filter expression: {e}") from None
         self._filter = expr
@@ -403,7 +402,7 @@ class LsmScanner:
         if self._columns is None:
             return None
         names = list(self._columns)
-        return [*names, *(key for key in _key_names(self._source._dataset) if key not in names)]
+        return [*names, *(key for key in _key_names(self._source.dataset) if key not in names)]
 
 
 def _key_names(native: Any) -> List[str]:
