@@ -154,7 +154,7 @@ class _Readable:
     below do not share a base at run time.)"""
 
     def count_rows(
-        self, filter: str | None = None, *, timeout: float | None = None, cancel: CancelToken | None = None
+        self, filter: str | None = None, *, timeout: float | None = None, cancel: CancelToken | None = None, use_lsm: bool | None = None
     ) -> int: ...
     def scan(
         self,
@@ -171,6 +171,7 @@ class _Readable:
         batch_size_bytes: int | None = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
+        use_lsm: bool | None = None,
     ) -> BatchReader:
         """Streams rows in insertion order. ``batch_size`` bounds the rows of a batch (8192 by default)."""
     def to_table(
@@ -188,6 +189,7 @@ class _Readable:
         batch_size_bytes: int | None = None,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
+        use_lsm: bool | None = None,
     ) -> pa.Table:
         """The whole result at once, computed on all threads; faster than draining ``scan``."""
     def nearest(
@@ -207,6 +209,7 @@ class _Readable:
         with_row_address: bool = False,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
+        use_lsm: bool | None = None,
     ) -> pa.Table:
         """Exact k nearest neighbours by ``_distance`` (float32, appended last), ties by row id.
 
@@ -383,7 +386,35 @@ class Table(_Readable):
         ``num_attempts``, ``spilled_bytes``, ``num_passes``. ``options``: ``on``, ``matched`` (keep, update, delete or
         fail), ``update_condition``, ``insert``, ``delete_not_in_source``, ``delete_condition``, ``first_seen``,
         ``conflict_retries``, ``retry_timeout``, ``data_storage_version``, ``in_memory``, ``memory_bytes``,
-        ``spill_directory``."""
+        ``spill_directory``, ``compacted`` (list of shard and generation), and ``use_lsm``, ``single_shard`` of the LSM
+        write path; ``num_rows`` counts the rows written."""
+    def set_lsm_write_spec(
+        self,
+        sharding: Literal["unsharded", "bucket", "identity"],
+        *,
+        column: str | None = None,
+        num_buckets: int | None = None,
+        maintained_indexes: list[str] | None = None,
+        writer_config_defaults: Mapping[str, str] = {},
+    ) -> int:
+        """Gives the table an LSM write path; the new version. InvalidInputError when there is one."""
+    def unset_lsm_write_spec(self) -> int: ...
+    def get_lsm_write_spec(self) -> dict[str, Any] | None: ...
+    def close_lsm_writers(self) -> None: ...
+    def flush_lsm(self) -> int:
+        """Fresh rows become generations; their number."""
+    def compact_lsm(self, *, cancel: CancelToken | None = None) -> dict[str, int]:
+        """``generations_consumed``, ``generations_remaining``, ``rows_merged``, ``rows_deleted``."""
+    def checkpoint_lsm(
+        self,
+        *,
+        timeout: float | None = None,
+        progress: Callable[[int, int], Any] | None = None,
+        cancel: CancelToken | None = None,
+    ) -> dict[str, Any]:
+        """``generations_consumed``, ``generations_remaining``, ``passes``, ``converged``."""
+    def get_lsm_stats(self, *, include_generation_rows: bool = False) -> list[dict[str, Any]] | None:
+        """One entry per shard; None when the table has no LSM write path."""
     def checkout(self, version: int | str) -> None:
         """Pins to a version number or a tag. NotFoundError when there is none."""
     def checkout_latest(self) -> None:
@@ -521,6 +552,24 @@ class Dataset(_Readable):
         """(next snapshot, updated rows). ``expressions``: column and SQL; ``values``: a table of one row."""
     def merge_insert(self, options: Mapping[str, Any], data: Any) -> tuple[Dataset, dict[str, int]]:
         """(next snapshot, counts); options and counts as for ``Table.merge_insert``."""
+    def initialize_mem_wal(
+        self,
+        sharding: Literal["manual", "unsharded", "bucket", "identity"],
+        *,
+        column: str | None = None,
+        num_buckets: int | None = None,
+        maintained_indexes: list[str] | None = None,
+        writer_config_defaults: Mapping[str, str] = {},
+    ) -> Dataset: ...
+    def drop_mem_wal(self) -> Dataset: ...
+    def mem_wal_index_details(self) -> dict[str, Any] | None: ...
+    def mem_wal_compacted(self) -> list[tuple[str, int]]:
+        """Shard and the highest generation of it that is merged."""
+    def mem_wal_writer(self, shard_id: str, config: Mapping[str, Any]) -> ShardWriter: ...
+    def primary_key(self) -> list[str]:
+        """Names of the columns of the unenforced primary key."""
+    def check_filter(self, filter: str) -> None:
+        """InvalidInputError when the predicate does not parse or does not fit the columns."""
     def explain_merge(self, options: Mapping[str, Any], schema: Any = None) -> str: ...
     def analyze_merge(self, options: Mapping[str, Any], data: Any) -> str: ...
     def num_fragments(self) -> int: ...
@@ -662,3 +711,81 @@ def verify(
 ) -> dict[str, Any]: ...
 def wait_for_maintenance(seconds: float) -> bool:
     """False when upkeep still had something to do after that time."""
+
+
+# --- the LSM write path -------------------------------------------------------------------------------
+
+class ShardWriter:
+    """The writer of a shard; see ``glaive.lance.mem_wal``. Thread-safe. Errors: WriterFencedError, WriterFailedError, ClosedError."""
+
+    @property
+    def shard_id(self) -> str: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def put(self, data: Any) -> None:
+        """All rows in one put. SchemaMismatchError when they do not fit."""
+    def put_stream(self, data: Any) -> int:
+        """In puts of bounded size; the number of rows."""
+    def delete(self, keys: Any) -> None: ...
+    def flush(self) -> bool: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+    def dataset(self) -> Dataset:
+        """The version of the base that it was opened on."""
+    def stats(self) -> dict[str, Any]: ...
+    def memtable_stats(self) -> dict[str, Any]: ...
+
+class LsmSnapshot:
+    """Base, generations and memtables as one table."""
+
+    @staticmethod
+    def open(
+        dataset: Dataset, shards: list[tuple[str, int, int, list[tuple[int, str]]]], writer: ShardWriter | None = None
+    ) -> LsmSnapshot:
+        """``shards``: id, sharding spec, current generation, and (number, directory) of each generation."""
+    def scan(
+        self,
+        columns: Any = None,
+        filter: str | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        *,
+        with_row_address: bool = False,
+        with_memtable_gen: bool = False,
+    ) -> BatchReader: ...
+    def count_rows(self, filter: str | None = None) -> int: ...
+    def output_schema(
+        self, columns: Any = None, *, with_row_address: bool = False, with_memtable_gen: bool = False
+    ) -> pa.Schema: ...
+    def explain(
+        self,
+        columns: Any = None,
+        filter: str | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        *,
+        with_row_address: bool = False,
+        with_memtable_gen: bool = False,
+    ) -> str: ...
+    def lookup(self, keys: Any, columns: Any = None) -> pa.Table:
+        """``keys``: a batch with a column per key column."""
+    def nearest(
+        self,
+        queries: Any,
+        column: str | None = None,
+        k: int = 10,
+        *,
+        metric: str = "l2",
+        filter: str | None = None,
+        prefilter: bool = True,
+        offset: int = 0,
+        lower_bound: float | None = None,
+        upper_bound: float | None = None,
+        columns: Any = None,
+    ) -> pa.Table: ...
+
+def evaluate_sharding_spec(batch: pa.RecordBatch, spec_id: int, fields: list[dict[str, Any]], ids: Mapping[int, str]) -> pa.RecordBatch: ...
+def parse_shard_id(text: str) -> str:
+    """Its usual spelling. InvalidInputError "Invalid shard_id UUID: ..."."""
