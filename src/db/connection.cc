@@ -44,6 +44,10 @@ Result<std::shared_ptr<Connection>> Connection::Open(std::string_view uri,
   std::shared_ptr<Connection> connection(
       new Connection(std::move(shown), std::move(root), std::move(options)));
   connection->maintenance_ = std::make_shared<const MaintenanceSettings>(maintenance);
+  // What compaction commits leaves small fragments and old versions behind as well.
+  upkeep.on_compacted = [settings = connection->maintenance_](const auto& base) {
+    NoteWrite(base, *settings);
+  };
   connection->lsm_upkeep_ =
       std::make_shared<const memwal::UpkeepSettings>(std::move(upkeep));
   return connection;

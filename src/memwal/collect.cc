@@ -217,7 +217,11 @@ class Collector {
     for (uint64_t position : positions) {
       if (position > flushed - kKeptEntries) break;
       const std::string path = WalEntryPath(shard_, position);
-      GLAIVE_ASSIGN_OR_RETURN(const auto entry, log.Read(position));
+      auto read = log.Read(position);
+      // Nobody can tell whom a damaged entry fences.
+      if (KindOf(read.status()) == ErrorKind::kCorruption) continue;
+      GLAIVE_RETURN_NOT_OK(read.status());
+      const auto& entry = *read;
       if (!entry) continue;  // another collector
       const uint64_t epoch = entry->header.writer_epoch;
       const bool fences = entry->sentinel || (before ? *before != epoch : epoch > 1);

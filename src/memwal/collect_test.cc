@@ -168,6 +168,18 @@ TEST(CollectShard, LogEntriesAndSleepyWriters) {
   EXPECT_EQ(log, (Positions{21, 34, 53, 54, 55, 56, 57, 58, 59, 60}));
 }
 
+TEST(CollectShard, DamagedEntriesStay) {
+  const auto env = NewEnv(io::MakeMemoryStore());
+  ASSERT_OK_AND_ASSIGN(auto base, MakeShard(env));
+  const std::string junk = "no entry at all";
+  ASSERT_OK(env.store->Put(WalEntryPath(kShard, 5),
+                           {reinterpret_cast<const uint8_t*>(junk.data()), junk.size()}));
+  ASSERT_OK_AND_ASSIGN(const auto outcome, CollectShard(*base, kShard, kNow));
+  EXPECT_EQ(outcome.log_entries_removed, 20);
+  ASSERT_OK_AND_ASSIGN(const auto log, Log(env));
+  EXPECT_EQ(log.front(), 5u);
+}
+
 TEST(CollectShard, Orphans) {
   const auto env = NewEnv(io::MakeMemoryStore());
   ASSERT_OK_AND_ASSIGN(auto base, MakeShard(env));  // generation 4 is next
