@@ -8,6 +8,7 @@ import pathlib
 import random
 import shutil
 import subprocess
+import sys
 import zlib
 
 import arrays
@@ -198,6 +199,47 @@ def test_our_claim_fences_their_writer(native, theirs, tmp_path):
     assert texts == [["theirs"], [], ["ours"]]
     rows, _ = theirs.run(REPLAY, uri=uri, shard=SHARD)
     assert sorted(rows.column("id").to_pylist()) == [1, 2, 3, 10, 11]
+
+
+FIGHT = """
+import random, sys
+import pyarrow as pa
+import glaive._glaive as native
+uri, shard, me, attempts = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+rng, value, fenced = random.Random(me), me * 1_000_000, 0
+for _ in range(attempts):
+    calls = []
+    for _ in range(rng.randint(1, 6)):
+        value += 1
+        calls.append(("put", pa.table({"id": pa.array([value], pa.int64()), "text": [str(value)]})))
+    try:
+        native._write_log(uri, shard, calls, 1, rng.random() < 0.3)
+    except Exception as error:
+        if "fenced" not in str(error).lower():
+            raise
+        fenced += 1
+        continue
+    print(*[c[1].column("id")[0].as_py() for c in calls])
+print("fenced", fenced)
+"""
+
+
+def test_processes_fight_for_a_shard(native, theirs, tmp_path):
+    """Each of several processes claims the shard again and again: what was acknowledged is there once."""
+    uri = make(theirs, tmp_path / "t.lance")
+    attempts = 1000 if SOAK else 12
+    processes = [
+        subprocess.Popen([sys.executable, "-c", FIGHT, uri, SHARD, str(i), str(attempts)], stdout=subprocess.PIPE, text=True)
+        for i in range(1, 4)
+    ]
+    lines = [line.split() for p in processes for line in p.communicate()[0].splitlines()]
+    assert [p.returncode for p in processes] == [0, 0, 0]
+    acknowledged = [int(v) for line in lines if line[0] != "fenced" for v in line]
+    found = [i for e in native._read_log(uri, SHARD) for i in e[4].column("id").to_pylist()]
+    assert len(set(found)) == len(found)
+    assert acknowledged and set(acknowledged) <= set(found)
+    rows, _ = theirs.run(REPLAY.replace("(shard)", "(shard, max_memtable_rows=10_000_000)"), uri=uri, shard=SHARD)
+    assert sorted(rows.column("id").to_pylist()) == sorted([1, 2, 3, *found])
 
 
 def test_lancedb_replays_entries_without_generation(native, theirs, tmp_path):
