@@ -318,7 +318,7 @@ class MemoryRows final : public FragmentReader {
         GLAIVE_ASSIGN_OR_RETURN(array, get(column));
         const auto& shown = projection.arrow_schema->field(static_cast<int>(c))->type();
         if (IsJson(column) || !array->type()->Equals(*shown)) {
-          GLAIVE_ASSIGN_OR_RETURN(array, Stored(column, std::move(array)));
+          GLAIVE_ASSIGN_OR_RETURN(array, Stored(column, array));
           GLAIVE_ASSIGN_OR_RETURN(
               array, Show(stored_->fields()[static_cast<size_t>(column)], wanted, array));
         }
@@ -333,12 +333,11 @@ class MemoryRows final : public FragmentReader {
   }
 
   // JSON as files hold it.
-  Result<ArrayPtr> Stored(int column, ArrayPtr array) const {
+  Result<ArrayPtr> Stored(int column, const ArrayPtr& array) const {
     if (!IsJson(column)) return array;
     const auto schema = arrow::schema({batches_[0]->schema()->field(column)});
-    GLAIVE_ASSIGN_OR_RETURN(
-        auto stored, file::JsonToStorage(arrow::RecordBatch::Make(schema, array->length(),
-                                                                  {std::move(array)})));
+    const auto user = arrow::RecordBatch::Make(schema, array->length(), {array});
+    GLAIVE_ASSIGN_OR_RETURN(const auto stored, file::JsonToStorage(user));
     return stored->column(0);
   }
 
