@@ -87,8 +87,9 @@ class LsmPath {
 
   Result<std::shared_ptr<memwal::ShardWriter>> Writer(
       const memwal::ShardId& shard) const {
-    GLAIVE_ASSIGN_OR_RETURN(
-        auto writer, memwal::WriterRegistry::Instance().Get(base_, shard, config_));
+    auto& registry = memwal::WriterRegistry::Instance();
+    const bool was_open = registry.Find(*base_, shard) != nullptr;
+    GLAIVE_ASSIGN_OR_RETURN(auto writer, registry.Get(base_, shard, config_));
     if (upkeep_ == nullptr) return writer;
     writer->set_on_flush(
         [base = base_, upkeep = upkeep_](const memwal::ShardManifest& manifest) {
@@ -100,6 +101,12 @@ class LsmPath {
             memwal::WaitForFanOut(*base, *shard_id, kMostGenerations, kMostWait);
           }
         });
+    if (!was_open) {
+      // Generations that earlier writers left.
+      if (const auto view = writer->View(); view.ok()) {
+        memwal::NoteFlush(base_, *view->manifest, *upkeep_);
+      }
+    }
     return writer;
   }
 
