@@ -148,6 +148,9 @@ Status Replayer::ReadLog(std::vector<WalEntry>* entries) {
     GLAIVE_RETURN_NOT_OK(appender.AppendSentinel(tail.next_position).status());
     GLAIVE_ASSIGN_OR_RETURN(tail, reader.ReadFrom(tail.next_position));
     GLAIVE_RETURN_NOT_OK(appender.ReplaceTorn(tail.torn));
+    if (writer_.config_.durability == Durability::kFsync) {
+      GLAIVE_RETURN_NOT_OK(appender.MakeDurable(tail.unsynced));
+    }
     for (WalEntry& entry : tail.entries) entries->push_back(std::move(entry));
   }
   appender.set_next_position(tail.next_position);

@@ -8,6 +8,8 @@
 
 #include <sys/wait.h>
 
+#include "exec/add_columns.h"
+#include "exec/alter_columns.h"
 #include "io/counting_store.h"
 #include "io/delaying_store.h"
 #include "io/faulting_store.h"
@@ -595,6 +597,44 @@ TEST_F(ShardWriterTest, TheRegistrySharesAndReplacesWriters) {
   EXPECT_CONTENTS(next, {{1, "a"}});
   registry.AbortAll(base_->env().store->root());
   EXPECT_TRUE(next->is_closed());
+}
+
+TEST_F(ShardWriterTest, RowsFollowTheSchema) {
+  WriterRegistry& registry = WriterRegistry::Instance();
+  ASSERT_OK_AND_ASSIGN(auto writer, registry.Get(base_, TestShard(), config_));
+  ASSERT_OK(writer->Put({MakeRows({{1, "a"}})}));
+  // A newer version of the same schema changes nothing.
+  ASSERT_OK_AND_ASSIGN(const auto same, base_->Restore());
+  ASSERT_OK_AND_ASSIGN(auto still, registry.Get(same, TestShard(), config_));
+  EXPECT_EQ(still, writer);
+
+  const table::ColumnAlteration rename = {"text", "words", {}, nullptr};
+  ASSERT_OK_AND_ASSIGN(auto changed, exec::AlterColumns(same, std::span(&rename, 1)));
+  ASSERT_OK_AND_ASSIGN(
+      changed,
+      exec::AddNullColumns(changed, *arrow::schema({arrow::field("n", arrow::int32())})));
+  ASSERT_OK_AND_ASSIGN(auto next, registry.Get(changed, TestShard(), config_));
+  EXPECT_NE(next, writer);
+  EXPECT_TRUE(writer->is_closed());  // its rows are a generation of the old schema
+  EXPECT_EQ(Manifest().sstables_size(), 1);
+  EXPECT_EQ(next->schema().logical()->field_names(),
+            (std::vector<std::string>{"id", "words", "n"}));
+  EXPECT_KIND(ErrorKind::kSchemaMismatch, next->Put({MakeRows({{2, "b"}})}));
+  EXPECT_EQ(registry.Find(*base_, TestShard()), next);
+  ASSERT_OK(registry.CloseAll(*base_));
+
+  // Rows that are only in the log get the new columns, by the ids of their fields.
+  auto old = Open();
+  ASSERT_OK(old->Put({MakeRows({{5, "e"}})}));
+  old.reset();
+  ASSERT_OK_AND_ASSIGN(next, ShardWriter::Open(changed, TestShard(), config_));
+  ASSERT_OK_AND_ASSIGN(const WriterView view, next->View());
+  ASSERT_EQ(view.memtables.size(), 1u);
+  const auto row = view.memtables[0].Row(0);
+  EXPECT_EQ(row->schema()->field_names(),
+            (std::vector<std::string>{"id", "words", "n", kTombstone}));
+  EXPECT_EQ(static_cast<const arrow::StringArray&>(*row->column(1)).GetString(0), "e");
+  EXPECT_TRUE(row->column(2)->IsNull(0));
 }
 
 }  // namespace

@@ -89,13 +89,13 @@ def model(count):
     return sorted(rows.items())
 
 
-@pytest.mark.parametrize("number", range(250 if SOAK else 3))
+@pytest.mark.parametrize("number", range(250 if SOAK else 2))
 def test_killed_writer(number, sides, seed, tmp_path):
     rng = random.Random(zlib.crc32(repr((seed, "kill memwal", number)).encode()))
     path = str(tmp_path / "t.lance")
     sides["ours"].run(CREATE, path=path)
     count = 0
-    for life in range(4):
+    for life in range(4 if SOAK else 3):
         durability = rng.choice(["fsync", "os"])
         child = crash_helpers.start(WRITER, path, SHARD, count, durability, MAX_ROWS)
         try:
@@ -129,7 +129,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 end = time.time() + seconds
 value, fenced, writer = 0, 0, None
-while time.time() < end:
+while time.time() < end or (value == 0 and time.time() < end + 30):
     try:
         if writer is None:
             writer = ds.mem_wal_writer(shard, durability="os", max_memtable_rows=40)
@@ -146,7 +146,7 @@ def test_rivals(sides, tmp_path):
     """No put that was acknowledged is lost, whoever takes the shard from whom."""
     path = str(tmp_path / "t.lance")
     sides["ours"].run(CREATE, path=path)
-    children = [crash_helpers.start(RIVAL, path, SHARD, me, 60 if SOAK else 3) for me in range(2)]
+    children = [crash_helpers.start(RIVAL, path, SHARD, me, 60 if SOAK else 2) for me in range(2)]
     try:
         for child in children:
             assert child.stdout.readline() == "ready\n", child.stderr.read()
@@ -163,8 +163,9 @@ def test_rivals(sides, tmp_path):
         path=path,
         shard=SHARD,
     )
-    for me, (value, fenced) in enumerate(results):
-        assert value > 0 and fenced > 0, results
+    assert sum(fenced for _, fenced in results) > 0, results
+    for me, (value, _) in enumerate(results):
+        assert value > 0, results
         assert rows[2 * me] == rows[2 * me + 1]
         # One more put may have been stored although its writer was told that it is fenced.
         assert int(rows[2 * me]) in (value, value + 1)
