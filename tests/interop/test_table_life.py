@@ -4,14 +4,15 @@ the steps by the real packages in another process, against a plain model; failin
 import itertools
 import os
 import random
+import shutil
 import zlib
 
 import pytest
 import table_life
 from testing import SOAK
 
-COUNT = int(os.environ.get("GLAIVE_HISTORIES", 2000 if SOAK else 12))
-PER_TEST = 10 if SOAK else 1
+COUNT = int(os.environ.get("GLAIVE_HISTORIES", 20_000 if SOAK else 12))
+PER_TEST = min(COUNT, 20) if SOAK else 1
 
 
 @pytest.mark.parametrize("group", range(COUNT // PER_TEST))
@@ -23,8 +24,11 @@ def test_life(group, sides, seed, tmp_path):
 
     for number in range(group * PER_TEST, (group + 1) * PER_TEST):
         key = zlib.crc32(repr((seed, "life", number)).encode())
-        history = table_life.draw(random.Random(key), sorted(sides), 12)
-        failure = table_life.play(sides, history, fresh_db(), key)
+        rng = random.Random(key)
+        history = table_life.draw(rng, sorted(sides), rng.randint(4, 12))
+        db = fresh_db()
+        failure = table_life.play(sides, history, db, key)
         if failure is not None:
             shortest, story = table_life.shrink(sides, history, key, fresh_db)
             pytest.fail(f"history {number} of seed {seed}: {len(shortest)} of {len(history)} steps fail\n{story}")
+        shutil.rmtree(db)
