@@ -240,3 +240,28 @@ def test_compactors_that_race_and_die(theirs, tmp_path):
     assert by_key(theirs.run(BASE, uri=str(uri))) == model
     lsm("collect", uri, "--grace", "0s")
     assert generations(uri) == []
+
+
+INDEXED = """
+import numpy as np
+data = pa.table({"id": pa.array(range(300), pa.int64()), "vec": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(900, dtype="f4")), 3)}, schema=schema)
+lance.write_dataset(data, uri)
+lance.dataset(uri).create_index("vec", "IVF_FLAT", num_partitions=1, name="vec_idx")
+lance.dataset(uri).initialize_mem_wal(unsharded=True)
+writer = lance.dataset(uri).mem_wal_writer(shard)
+writer.put(data.slice(0, 10))
+writer.close()
+"""
+
+
+def test_generations_stay_until_indices_cover_them(theirs, tmp_path):
+    """Upstream's vector search over base and generations sees base rows through the index only."""
+    uri = tmp_path / "t.lance"
+    key = pa.field("id", pa.int64(), nullable=False, metadata={"lance-schema:unenforced-primary-key": "true"})
+    theirs.run(INDEXED, uri=str(uri), shard=SHARD, schema=pa.schema([key, pa.field("vec", pa.list_(pa.float32(), 3))]))
+    assert "1 generations merged, 0 left" in lsm("compact", uri)
+    assert "removed 0 generations" in lsm("collect", uri, "--grace", "0s")
+    assert len(generations(uri)) == 1
+    theirs.run("lance.dataset(uri).optimize.optimize_indices()", uri=str(uri))
+    assert "removed 1 generations" in lsm("collect", uri, "--grace", "0s")
+    assert generations(uri) == []
