@@ -86,6 +86,11 @@ class _Json:
     def __init__(self, native):
         self._native = native
 
+    @classmethod
+    def from_json(cls, json: str):
+        """The inverse of `json`. ValueError when the text is something else."""
+        return cls(getattr(_glaive, cls.__name__).from_json(json))
+
     def json(self) -> str:
         """As text, which `from_json` reads."""
         return self._native.json()
@@ -108,11 +113,6 @@ class _Json:
 class CompactionTask(_Json):
     """Neighbouring fragments to be rewritten together."""
 
-    @staticmethod
-    def from_json(json: str) -> CompactionTask:
-        """The inverse of `json`. ValueError when the text is something else."""
-        return CompactionTask(_glaive.CompactionTask.from_json(json))
-
     @property
     def fragments(self) -> List[FragmentMetadata]:
         """What is to be rewritten."""
@@ -128,11 +128,6 @@ class CompactionTask(_Json):
 
 class RewriteResult(_Json):
     """What a task wrote."""
-
-    @staticmethod
-    def from_json(json: str) -> RewriteResult:
-        """The inverse of `json`. ValueError when the text is something else."""
-        return RewriteResult(_glaive.RewriteResult.from_json(json))
 
     @property
     def metrics(self) -> CompactionMetrics:
@@ -158,11 +153,6 @@ class RewriteResult(_Json):
 
 class CompactionPlan(_Json):
     """Tasks that may run in any order and place."""
-
-    @staticmethod
-    def from_json(json: str) -> CompactionPlan:
-        """The inverse of `json`. ValueError when the text is something else."""
-        return CompactionPlan(_glaive.CompactionPlan.from_json(json))
 
     @property
     def tasks(self) -> List[CompactionTask]:
