@@ -21,6 +21,7 @@
 
 #include <arrow/type_fwd.h>
 
+#include "glaive/evaluation_error.h"
 #include "glaive/status.h"
 
 namespace glaive {

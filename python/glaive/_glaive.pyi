@@ -58,6 +58,9 @@ class AlreadyExistsError(GlaiveError, ValueError, OSError):
 class InvalidInputError(GlaiveError, ValueError, OSError):
     """kind "InvalidInput": an argument is wrong."""
 
+class EvaluationError(GlaiveError, RuntimeError, OSError):
+    """kind "Evaluation": an expression that is well-formed failed on the rows."""
+
 class SchemaMismatchError(GlaiveError, ValueError, RuntimeError, OSError):
     """kind "SchemaMismatch": data does not fit the table's schema."""
 
@@ -447,6 +450,31 @@ class Dataset(_Readable):
         asof_us: int | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Dataset: ...
+    @staticmethod
+    def write_fragments(
+        data: _Data,
+        dest: Dataset | str,
+        *,
+        mode: str = "append",
+        max_rows_per_file: int | None = None,
+        max_bytes_per_file: int | None = None,
+        data_storage_version: str | None = None,
+    ) -> list[dict[str, Any]]:
+        """Data files that no version has yet: fragments as `fragment` gives them, with id 0."""
+    @staticmethod
+    def commit(
+        dest: Dataset | str,
+        operation: str,
+        *,
+        schema: Any = None,
+        field_ids: list[int] | None = None,
+        read_version: int | None = None,
+        max_retries: int = 20,
+        stable_row_ids: bool = False,
+        v2_manifest_paths: bool = True,
+    ) -> Dataset:
+        """Commits a transaction, given as JSON of its message. `schema` is that of an overwrite, merge or projection;
+        without `field_ids` known names keep their ids."""
     @staticmethod
     def exists(uri: str, *, storage_options: Mapping[str, str] | None = None) -> bool: ...
     @staticmethod

@@ -108,8 +108,8 @@ PARTIAL: Dict[str, str] = {
     "IndexProgress PackedBlobWriter ScanStatistics bytes_read_counter iops_counter set_logger tokenize",
     "lance.blob": "BlobColumn BlobIterator",
     "lance.dataset": "AlterColumn AutoCleanupConfig Branch Branches BulkCommitResult ColumnOrdering DataStatistics DatasetDelta "
-    "DatasetOptimizer DatasetStats DeleteResult ExecuteResult FieldStatistics Index IndexFile IndexInformation LanceOperation "
-    "MergeInsertBuilder SqlQuery SqlQueryBuilder Tag Transaction UpdateResult VectorIndexReader VectorSearchQuery Version VersionRef",
+    "DatasetOptimizer DatasetStats DeleteResult ExecuteResult FieldStatistics Index IndexFile IndexInformation "
+    "MergeInsertBuilder SqlQuery SqlQueryBuilder Tag UpdateResult VectorIndexReader VectorSearchQuery Version VersionRef",
     "lance.file": "ListResult",
     "lance.fragment": "FragmentSession RowDatasetVersionMeta RowIdMeta RowIdSequence",
     "lance.vector": "compute_partitions compute_pq_codes train_ivf_centroids_on_accelerator train_pq_codebook_on_accelerator",

@@ -10,6 +10,7 @@ from ._glaive import (
     ClosedError,
     CommitConflictError,
     CorruptionError,
+    EvaluationError,
     GlaiveError,
     InternalError,
     InvalidInputError,
@@ -31,6 +32,7 @@ __all__ = [
     "ClosedError",
     "CommitConflictError",
     "CorruptionError",
+    "EvaluationError",
     "GlaiveError",
     "InternalError",
     "InvalidInputError",
@@ -49,12 +51,17 @@ __all__ = [
     "RefNotFoundError",
     "ResourceExhaustedError",
     "RetryableCommitConflictError",
+    "ScanEvaluationError",
     "SchemaMismatchError",
     "StoreError",
     "TooManyRetriesError",
     "WriterFailedError",
     "WriterFencedError",
 ]
+
+
+class ScanEvaluationError(EvaluationError, ValueError):
+    """An expression failed on the rows of a scan of `glaive.lance`, where pylance's users catch ValueError."""
 
 
 class OutOfRangeError(InvalidInputError, OverflowError):

@@ -115,6 +115,7 @@ _SIMPLE_TYPE_NAMES = {
 # Every function that SQL text may call takes part; these are checked when the call is built.
 _FUNCTIONS = frozenset(
     """
+    md5 sha224 sha256 sha384 sha512 digest encode decode uuid to_char date_format
     abs acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh cot degrees exp factorial floor gcd isnan iszero lcm ln
     log log10 log2 nanvl pi pow power radians random round signum sin sinh sqrt tan tanh trunc coalesce nullif nvl ifnull
     nvl2 greatest least arrow_cast arrow_try_cast arrow_typeof named_struct row struct get_field overlay ascii bit_length

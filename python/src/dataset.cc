@@ -13,6 +13,7 @@
 #include "changes.h"
 #include "db/environment.h"
 #include "format/table.pb.h"
+#include "fragments.h"
 #include "io/object_store.h"
 #include "memwal.h"
 #include "readable-inl.h"
@@ -210,58 +211,10 @@ nb::dict ToDict(const Map& map) {
   return out;
 }
 
-template <typename Repeated>
-nb::list ToList(const Repeated& values) {
-  nb::list out;
-  for (auto value : values) out.append(value);
-  return out;
-}
-
-nb::object FileToPython(const lance::table::DataFile& file) {
-  nb::dict out;
-  out["path"] = file.path();
-  out["fields"] = ToList(file.fields());
-  out["column_indices"] = ToList(file.column_indices());
-  out["file_major_version"] = file.file_major_version();
-  out["file_minor_version"] = file.file_minor_version();
-  out["file_size_bytes"] =
-      file.file_size_bytes() ? nb::cast(file.file_size_bytes()) : nb::none();
-  out["base_id"] = file.has_base_id() ? nb::cast(file.base_id()) : nb::none();
-  return out;
-}
-
-nb::object DeletionFileToPython(uint64_t fragment_id,
-                                const lance::table::DeletionFile& file) {
-  const bool bitmap = file.file_type() == lance::table::DeletionFile::BITMAP;
-  nb::dict out;
-  out["path"] = "_deletions/" + std::to_string(fragment_id) + "-" +
-                std::to_string(file.read_version()) + "-" + std::to_string(file.id()) +
-                (bitmap ? ".bin" : ".arrow");
-  out["file_type"] = bitmap ? "bitmap" : "array";
-  out["read_version"] = file.read_version();
-  out["id"] = file.id();
-  out["num_deleted_rows"] = file.num_deleted_rows();
-  out["base_id"] = file.has_base_id() ? nb::cast(file.base_id()) : nb::none();
-  return out;
-}
-
 nb::object FragmentToPython(const Dataset& dataset, int index) {
-  const auto& fragment = dataset.fragment(index);
-  nb::list files;
-  for (const auto& file : fragment.files()) files.append(FileToPython(file));
-  nb::dict out;
-  out["id"] = fragment.id();
+  nb::dict out = FragmentToDict(dataset.fragment(index));
   out["physical_rows"] = dataset.physical_rows(index);
   out["num_deletions"] = dataset.physical_rows(index) - dataset.live_rows(index);
-  out["files"] = std::move(files);
-  out["deletion_file"] =
-      fragment.has_deletion_file()
-          ? DeletionFileToPython(fragment.id(), fragment.deletion_file())
-          : nb::none();
-  out["row_id_meta"] = fragment.has_inline_row_ids()
-                           ? nb::object(nb::bytes(fragment.inline_row_ids().data(),
-                                                  fragment.inline_row_ids().size()))
-                           : nb::none();
   return out;
 }
 
@@ -430,6 +383,7 @@ void BindDataset(nb::module_& m) {
   BindDatasetBranches(c);
   BindDatasetChanges(c);
   BindDatasetMemWal(c);
+  BindFragments(c);
 }
 
 }  // namespace glaive::python

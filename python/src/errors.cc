@@ -4,11 +4,15 @@
 #include <string>
 #include <utility>
 
+#include "glaive/evaluation_error.h"
+
 namespace glaive::python {
 namespace {
 
 // Exception class per ErrorKind. The objects live as long as the process.
 std::array<PyObject*, static_cast<size_t>(ErrorKind::kInternal) + 1> classes{};
+
+PyObject* evaluation_class = nullptr;
 
 PyObject* MakeClass(nb::module_& m, const char* name, const char* kind, const char* doc,
                     std::initializer_list<PyObject*> bases) {
@@ -56,6 +60,9 @@ void BindErrors(nb::module_& m) {
   Set(ErrorKind::kSchemaMismatch,
       MakeClass(m, "SchemaMismatchError", "SchemaMismatch",
                 "Data does not fit the table's schema.", {root, value, runtime, os}));
+  evaluation_class = MakeClass(m, "EvaluationError", "Evaluation",
+                               "An expression that is well-formed failed on the rows.",
+                               {root, runtime, os});
   PyObject* conflict = MakeClass(m, "CommitConflictError", "Conflict",
                                  "A concurrent commit makes this operation impossible.",
                                  {root, runtime, os});
@@ -98,7 +105,9 @@ void BindErrors(nb::module_& m) {
 }
 
 void Raise(const Status& status) {
-  PyObject* type = classes[static_cast<size_t>(KindOf(status))];
+  PyObject* type = IsEvaluationError(status)
+                       ? evaluation_class
+                       : classes[static_cast<size_t>(KindOf(status))];
   // Not PyErr_SetString: the message may hold bytes of a damaged file.
   const std::string& message = status.message();
   nb::object text = nb::steal(PyUnicode_DecodeUTF8(

@@ -119,7 +119,7 @@ Status MakeError(ErrorKind kind, std::string message) {
 
 Status WithContext(const Status& status, std::string_view context) {
   if (status.ok()) return status;
-  return MakeError(KindOf(status), std::string(context) + ": " + status.message());
+  return status.WithMessage(context, ": ", status.message());
 }
 
 }  // namespace glaive

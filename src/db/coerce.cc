@@ -34,7 +34,7 @@ bool IsListLike(const arrow::DataType& type) {
 }
 
 Status CastError(const std::string& path, const std::string& what) {
-  return InvalidInput("Cast error: column '", path, "': ", what);
+  return SchemaMismatch("Cast error: column '", path, "': ", what);
 }
 
 Result<ArrayPtr> CoerceArray(const ArrayPtr& input, const arrow::Field& target,

@@ -21,7 +21,7 @@ enum class Fractions : uint8_t { kCutOff, kRefuse };
 //   non-nullable ones are SchemaMismatch;
 // - numbers, strings, times and list widths are cast (floats into integers lose their
 //   fraction unless that is refused;
-//   what does not fit is InvalidInput "Cast error");
+//   what does not fit is SchemaMismatch "Cast error");
 // - nulls in a non-nullable field are InvalidInput.
 // Fixed-size lists of floats that hold NaN are InvalidInput when `reject_nan`. Batches
 // that fit already pass through without a copy. `data` must outlive the result. Errors of

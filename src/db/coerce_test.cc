@@ -79,10 +79,10 @@ TEST_F(CoerceTest, NumbersAndStrings) {
                "[\"x\", null]");
   ExpectColumn(Json(arrow::null(), "[null, null]"), arrow::float32(), "[null, null]");
   ExpectError(Json(arrow::uint64(), "[9223372036854775808]"), arrow::int64(),
-              ErrorKind::kInvalidInput, "Cast error");
-  ExpectError(Json(arrow::float64(), "[1e300]"), arrow::int64(), ErrorKind::kInvalidInput,
-              "Cast error");
-  ExpectError(Json(arrow::utf8(), "[\"a\"]"), arrow::int64(), ErrorKind::kInvalidInput,
+              ErrorKind::kSchemaMismatch, "Cast error");
+  ExpectError(Json(arrow::float64(), "[1e300]"), arrow::int64(),
+              ErrorKind::kSchemaMismatch, "Cast error");
+  ExpectError(Json(arrow::utf8(), "[\"a\"]"), arrow::int64(), ErrorKind::kSchemaMismatch,
               "column 'c'");
 }
 
@@ -96,9 +96,9 @@ TEST_F(CoerceTest, ListsChangeWidthAndItems) {
   ExpectColumn(Json(arrow::list(arrow::list(arrow::int32())), "[[[1], null], []]"),
                arrow::large_list(arrow::list(arrow::int8())), "[[[1], null], []]");
   ExpectError(Json(arrow::list(arrow::float32()), "[[1, 2], [1]]"), vector,
-              ErrorKind::kInvalidInput, "the value at index 1 has length 1");
+              ErrorKind::kSchemaMismatch, "the value at index 1 has length 1");
   ExpectError(Json(arrow::fixed_size_list(arrow::float32(), 3), "[[1, 2, 3]]"), vector,
-              ErrorKind::kInvalidInput, "length 3");
+              ErrorKind::kSchemaMismatch, "length 3");
   ExpectError(Json(arrow::float32(), "[1]"), vector, ErrorKind::kSchemaMismatch, "float");
 }
 

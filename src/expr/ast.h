@@ -37,7 +37,8 @@ enum class NodeKind : uint8_t {
   kLike,   // value, pattern; flag: negated; text: escape character; op "ilike" ignores
            // case, "similar" is SIMILAR TO
   kRegex,  // value, pattern; flag: negated; op "~" or "~*", which ignores case
-  kArithmetic,  // op one of + - * / % || & | ^ << >>; two children
+  kArithmetic,  // ops[i], one of + - * / % || & | ^ << >>, joins what is before it and
+                // children[i + 1]: a chain from left to right is one node
   kNegate,      // one child
   kCast,        // one child; text: the type as written; flag: TRY_CAST
   kCase,        // flag: the first child is the operand; (when, then)...; op "else": the
@@ -64,13 +65,16 @@ struct Node {
   CompareOp compare = CompareOp::kEq;
   std::string text;
   std::string op;
+  std::vector<std::string> ops;  // kArithmetic; of one binding power
   std::vector<PathSegment> path;
   std::vector<std::unique_ptr<Node>> children;
 };
 
 // Trees that are higher than this are refused, so that recursion over them is safe.
-// Chains of AND and OR are one node, however long.
+// Chains of AND, of OR and of operators of one power are one node, however long.
 inline constexpr size_t kMaxDepth = 400;
+// Brackets in a row, which need no recursion.
+inline constexpr size_t kMaxBrackets = 10'000;
 
 // The whole text must be one expression. InvalidInput names the place of the mistake;
 // syntax that is SQL but not built here is NotSupported by name.

@@ -10,11 +10,13 @@
 #include <arrow/scalar.h>
 #include <arrow/type.h>
 
+#include "base/evaluation_error.h"
 #include "expr/cast.h"
 #include "expr/coercion.h"
 #include "expr/function.h"
 #include "expr/kernel.h"
 #include "expr/token.h"
+#include "expr/user_cast.h"
 
 namespace glaive::expr {
 namespace {
@@ -109,8 +111,22 @@ Status Binder::Place(const Node& node, const Status& status) const {
   if (status.ok() || status.message().find(" position ") != std::string::npos) {
     return status;
   }
-  return MakeError(KindOf(status), status.message() + " (at position " +
-                                       std::to_string(node.begin + 1) + ")");
+  return status.WithMessage(status.message(), " (at position ", node.begin + 1, ")");
+}
+
+Result<ValuePtr> Binder::Cast(ValuePtr operand, std::shared_ptr<arrow::DataType> type,
+                              bool null_on_failure) {
+  if (const Status status = CheckUserCast(*operand->type(), *type); !status.ok()) {
+    return EvaluationError(status.message());
+  }
+  const bool constant = operand->constant() != nullptr;
+  auto made = MakeCast(std::move(operand), std::move(type), null_on_failure);
+  if (!made.ok()) return EvaluationError(made.status().message());
+  ValuePtr cast = std::move(*made);
+  if (check_constants && constant && cast->constant() == nullptr) {
+    GLAIVE_RETURN_NOT_OK(EvaluateOnce(*cast).status());
+  }
+  return cast;
 }
 
 Result<ValuePtr> Binder::Name(const Node& node) {
@@ -223,8 +239,7 @@ Result<ValuePtr> Binder::BindValue(const Node& node, bool outer) {
     }
     case NodeKind::kArithmetic: {
       GLAIVE_ASSIGN_OR_RETURN(auto operands, Values(node));
-      return MakeArithmetic(node.op, std::move(operands[0]), std::move(operands[1]),
-                            outer);
+      return MakeArithmeticChain(node.ops, std::move(operands), outer);
     }
     case NodeKind::kNegate: {
       GLAIVE_ASSIGN_OR_RETURN(ValuePtr operand, Value(*node.children[0], false));
@@ -236,7 +251,7 @@ Result<ValuePtr> Binder::BindValue(const Node& node, bool outer) {
       GLAIVE_ASSIGN_OR_RETURN(auto type,
                               ParseCastType(nanos ? "timestamp(9)" : node.text));
       GLAIVE_ASSIGN_OR_RETURN(ValuePtr operand, Value(*node.children[0], false));
-      return MakeCast(std::move(operand), std::move(type), node.flag);
+      return Cast(std::move(operand), std::move(type), node.flag);
     }
     case NodeKind::kCase:
       return Case(node);
@@ -408,7 +423,7 @@ Result<BoolPtr> Binder::Compare(const Node& node, bool outer) {
       return Status::OK();
     }
     if (!IsNumeric(*type) && type->id() != arrow::Type::BOOL) return Status::OK();
-    GLAIVE_ASSIGN_OR_RETURN(*text, MakeCast(std::move(*text), type));
+    GLAIVE_ASSIGN_OR_RETURN(*text, Cast(std::move(*text), type, false));
     return Status::OK();
   };
   GLAIVE_RETURN_NOT_OK(read(&left, operands[1]));

@@ -23,6 +23,10 @@ class Binder {
   Result<BoolPtr> Bool(const Node& node) { return Bool(node, true); }
   Result<ValuePtr> Value(const Node& node) { return Value(node, adapt_literals_); }
 
+  // As upstream in conditions: a CAST of a constant that fails is an error of the
+  // expression, not of the rows.
+  bool check_constants = false;
+
   // Paths of the columns met, quoted; names of the extra columns met.
   std::vector<std::string> columns;
   std::vector<std::string> extra_columns;
@@ -37,6 +41,8 @@ class Binder {
   // An error that does not say where gets the place of `node`.
   Status Place(const Node& node, const Status& status) const;
 
+  Result<ValuePtr> Cast(ValuePtr operand, std::shared_ptr<arrow::DataType> type,
+                        bool null_on_failure);
   Result<ValuePtr> Name(const Node& node);
   // The column that a path through structs leads to; nullptr when `node` is none.
   Result<ValuePtr> Path(const std::vector<PathSegment>& path, size_t begin);

@@ -20,6 +20,8 @@ class BoolExpr;
 struct EvalContext {
   const arrow::RecordBatch& batch;
   int64_t rows;
+  // In a chain: the value of what is before the link that is evaluated.
+  const arrow::Datum* carried = nullptr;
 };
 
 // Immutable; thread-safe.
@@ -69,6 +71,10 @@ Result<ValuePtr> MakeTypedConstant(const Literal& literal,
 // a projection; elsewhere literals are int64 and float64.
 Result<ValuePtr> MakeArithmetic(const std::string& op, ValuePtr left, ValuePtr right,
                                 bool adapt);
+// operands[0] ops[0] operands[1] ops[1] ..., from left to right. Of any length: long
+// chains are evaluated in a loop. `adapt` is for the last operator.
+Result<ValuePtr> MakeArithmeticChain(const std::vector<std::string>& ops,
+                                     std::vector<ValuePtr> operands, bool adapt);
 Result<ValuePtr> MakeNegate(ValuePtr operand);
 // SQL's CAST, or TRY_CAST, which gives null for values that do not fit.
 Result<ValuePtr> MakeCast(ValuePtr operand, std::shared_ptr<arrow::DataType> type,

@@ -17,6 +17,7 @@
 #include "expr/coercion.h"
 #include "expr/compare.h"
 #include "expr/kernel.h"
+#include "expr/user_cast.h"
 
 namespace glaive::expr {
 namespace {
@@ -196,9 +197,39 @@ Result<ArrayPtr> ToDecimal(const ArrayPtr& array, const TypePtr& type,
   return arrow::Concatenate(pieces);
 }
 
+// Each value as a list of its own; null becomes a list of one null.
+Result<ArrayPtr> WrapInLists(const ArrayPtr& array, const TypePtr& type,
+                             CastFailure failure) {
+  GLAIVE_ASSIGN_OR_RETURN(ArrayPtr values, CastArray(array, ElementType(*type), failure));
+  std::vector<int32_t> offsets;
+  const auto rows = static_cast<size_t>(array->length());
+  offsets.reserve(rows + 1);
+  for (size_t i = 0; i <= rows; ++i) offsets.push_back(static_cast<int32_t>(i));
+  const ArrayPtr lists = arrow::MakeArray(arrow::ArrayData::Make(
+      arrow::list(type->field(0)), array->length(),
+      {nullptr, arrow::Buffer::FromVector(std::move(offsets))}, {values->data()}));
+  return Plain(lists, type);
+}
+
+// The bytes of whole numbers, least first.
+Result<ArrayPtr> NumberToBytes(const ArrayPtr& array, const TypePtr& type) {
+  const int width = arrow::bit_width(array->type_id()) / 8;
+  const KernelArgs args = Unary(array);
+  const auto* bytes = reinterpret_cast<const char*>(
+      array->data()->GetValues<uint8_t>(1, array->offset() * width));
+  return MapText(args, type, [&](int64_t i, std::string* out) -> Result<bool> {
+    out->append(bytes + i * width, static_cast<size_t>(width));
+    return true;
+  });
+}
+
 // A number that stands for an instant, a time or a duration: its unit is that of `type`.
 Result<ArrayPtr> NumberToTemporal(const ArrayPtr& array, const TypePtr& type,
                                   CastFailure failure) {
+  if (array->type_id() == Type::INT32 && type->id() == Type::DATE64) {
+    GLAIVE_ASSIGN_OR_RETURN(ArrayPtr days, array->View(arrow::date32()));
+    return Plain(days, type);
+  }
   const bool narrow = type->id() == Type::DATE32 || type->id() == Type::TIME32;
   GLAIVE_ASSIGN_OR_RETURN(
       ArrayPtr number,
@@ -371,6 +402,9 @@ bool CanCast(const arrow::DataType& from, const arrow::DataType& to) {
     return CanCast(from, *dictionary.value_type());
   }
   if (IsText(from)) {
+    if (IsList(to)) {
+      return to.id() != Type::FIXED_SIZE_LIST && CanCast(from, *ElementType(to));
+    }
     return IsText(to) || IsBytes(to) || CanParse(to);
   }
   if (IsText(to)) return CanFormat(from);
@@ -392,12 +426,23 @@ bool CanCast(const arrow::DataType& from, const arrow::DataType& to) {
     return (arrow::is_time(from.id()) && arrow::is_time(to.id())) ||
            (from.id() == Type::DURATION && to.id() == Type::DURATION);
   }
-  if (from_time && number(to)) return !arrow::is_decimal(to.id());
+  if (from_time && number(to)) {
+    return !arrow::is_decimal(to.id()) || from.id() == Type::TIMESTAMP ||
+           from.id() == Type::DURATION;
+  }
   if (to_time && number(from)) {
-    return arrow::is_integer(from.id()) ||
-           (to.id() == Type::TIMESTAMP && arrow::is_floating(from.id()));
+    return arrow::is_integer(from.id()) || to.id() == Type::TIMESTAMP ||
+           to.id() == Type::DURATION;
   }
   if (IsBytes(from) && IsBytes(to)) return true;
+  if (arrow::is_integer(from.id()) &&
+      (to.id() == Type::BINARY || to.id() == Type::LARGE_BINARY)) {
+    return true;
+  }
+  if (IsList(to) && !IsList(from)) {
+    return to.id() != Type::FIXED_SIZE_LIST && from.id() != Type::STRUCT &&
+           from.id() != Type::MAP && CanCast(from, *ElementType(to));
+  }
   if (IsList(from) && IsList(to)) return CanCast(*ElementType(from), *ElementType(to));
   if (from.id() == Type::STRUCT && to.id() == Type::STRUCT) {
     bool overlap = false;
@@ -411,6 +456,26 @@ bool CanCast(const arrow::DataType& from, const arrow::DataType& to) {
     return overlap;
   }
   return false;
+}
+
+// What upstream leaves out between numbers and times, and a few more.
+bool UpstreamCasts(const arrow::DataType& from, const arrow::DataType& to) {
+  const auto whole = [](const arrow::DataType& t) {
+    return t.id() == Type::INT32 || t.id() == Type::INT64;
+  };
+  if (IsNumeric(from)) {
+    if (arrow::is_date(to.id())) return whole(from);
+    if (to.id() == Type::TIME32) return from.id() == Type::INT32;
+    if (to.id() == Type::TIME64) return from.id() == Type::INT64;
+  }
+  if (IsNumeric(to)) {
+    if (from.id() == Type::TIME64) return to.id() == Type::INT64;
+    if (arrow::is_date(from.id()) || from.id() == Type::TIME32) return whole(to);
+  }
+  if (from.id() == Type::FIXED_SIZE_LIST || from.id() == Type::FIXED_SIZE_BINARY) {
+    return !IsText(to);
+  }
+  return !(IsText(from) && to.id() == Type::FIXED_SIZE_BINARY);
 }
 
 }  // namespace
@@ -457,6 +522,13 @@ Result<arrow::Datum> CastTo(const arrow::Datum& value, const TypePtr& type) {
   return PlainCast(value, type, false);
 }
 
+Status CheckUserCast(const arrow::DataType& from, const arrow::DataType& to) {
+  GLAIVE_RETURN_NOT_OK(CheckCast(from, to));
+  if (UpstreamCasts(from, to)) return Status::OK();
+  return InvalidInput("expression: a value of type ", from.ToString(),
+                      " cannot be cast to ", to.ToString());
+}
+
 Status CheckCast(const arrow::DataType& from, const arrow::DataType& to) {
   if (CanCast(from, to)) return Status::OK();
   return InvalidInput("expression: a value of type ", from.ToString(),
@@ -479,6 +551,8 @@ Result<ArrayPtr> CastArray(const ArrayPtr& array, const TypePtr& type,
                             CallArrow("dictionary_encode", {values}));
     return Plain(encoded.make_array(), type);
   }
+  if (IsList(*type) && !IsList(from)) return WrapInLists(array, type, failure);
+  if (arrow::is_integer(from.id()) && IsBytes(*type)) return NumberToBytes(array, type);
   if (IsText(from)) {
     if (IsText(*type)) return Plain(array, type);
     if (IsBytes(*type)) return ToBytes(array, type, failure);
@@ -489,7 +563,10 @@ Result<ArrayPtr> CastArray(const ArrayPtr& array, const TypePtr& type,
     if (IsTemporal(from)) return TemporalToNumber(array, type, failure);
     return ToInteger(array, type, failure);
   }
-  if (arrow::is_decimal(type->id())) return ToDecimal(array, type, failure);
+  if (arrow::is_decimal(type->id())) {
+    if (!IsTemporal(from)) return ToDecimal(array, type, failure);
+    return TemporalToNumber(array, type, failure);
+  }
   if (IsTemporal(*type)) {
     if (IsTemporal(from)) return TemporalToTemporal(array, type);
     return NumberToTemporal(array, type, failure);

@@ -120,8 +120,7 @@ class Formatter {
       case NodeKind::kRegex:
         return child(0) + (node.flag ? " !" : " ") + node.op + " " + child(1);
       case NodeKind::kArithmetic:
-        return "(" + Operand(node, 0, 1) + " " + node.op + " " + Operand(node, 1, 0) +
-               ")";
+        return Chain(node);
       case NodeKind::kNegate:
         return "(- " + child(0) + ")";
       case NodeKind::kCast:
@@ -151,6 +150,17 @@ class Formatter {
  private:
   std::string Operand(const Node& node, size_t i, size_t other) const {
     return Format(*node.children[i], TypeOf(*node.children[other], schema_));
+  }
+  // ((a + b) - c)
+  std::string Chain(const Node& node) const {
+    std::string text(node.ops.size(), '(');
+    text += Operand(node, 0, 1);
+    for (size_t i = 0; i < node.ops.size(); ++i) {
+      // Further on a literal meets a result, not a column.
+      const arrow::DataType* met = i == 0 ? TypeOf(*node.children[0], schema_) : nullptr;
+      text += " " + node.ops[i] + " " + Format(*node.children[i + 1], met) + ")";
+    }
+    return text;
   }
   std::string List(const Node& node, size_t first, const arrow::DataType* met) const {
     std::string text;

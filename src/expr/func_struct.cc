@@ -7,12 +7,14 @@
 #include <arrow/type.h>
 #include <arrow/type_traits.h>
 
+#include "base/evaluation_error.h"
 #include "expr/cast.h"
 #include "expr/coercion.h"
 #include "expr/function.h"
 #include "expr/kernel.h"
 #include "expr/lists.h"
 #include "expr/type_name.h"
+#include "expr/user_cast.h"
 
 namespace glaive::expr {
 namespace {
@@ -121,7 +123,11 @@ Result<ValuePtr> ArrowTypeof(CallSite call) {
 Result<ValuePtr> ArrowCast(CallSite call) {
   const arrow::Buffer* name = ConstantText(call.arguments[1]);
   if (name == nullptr) return WrongArgument(call, 1, "a constant string");
-  GLAIVE_ASSIGN_OR_RETURN(TypePtr type, ParseTypeName(name->ToString()));
+  auto parsed = ParseTypeName(name->ToString());
+  if (!parsed.ok()) return EvaluationError(parsed.status().message());
+  TypePtr type = std::move(*parsed);
+  const Status castable = CheckUserCast(*call.arguments[0]->type(), *type);
+  if (!castable.ok()) return EvaluationError(castable.message());
   return MakeCast(std::move(call.arguments[0]), std::move(type),
                   call.name == "arrow_try_cast");
 }

@@ -26,6 +26,15 @@ TypePtr CountType(const ValuePtr& text) {
   return IsLarge(text) ? arrow::int64() : arrow::int32();
 }
 
+// The first argument, as text when it is none: length(12) is 2.
+Result<ValuePtr> FirstAsText(const CallSite& call) {
+  const TypePtr type = ValueType(call.arguments[0]->type());
+  if (IsText(*type) || type->id() == Type::NA || IsBytes(*type)) {
+    return TextArgument(call, 0);
+  }
+  return AnyAsText(call, 0);
+}
+
 // count(text) or count(text, other), both strings.
 template <typename Count>
 Result<ValuePtr> Counting(const CallSite& call, const Count& count) {
@@ -70,6 +79,7 @@ Result<ValuePtr> Length(CallSite call) {
   if (IsBytes(*type)) {
     return MakeFunction("binary_length", std::move(call.arguments), {}, arrow::int32());
   }
+  GLAIVE_ASSIGN_OR_RETURN(call.arguments[0], FirstAsText(call));
   return Counting(call, [](std::string_view text) { return CountChars(text); });
 }
 Result<ValuePtr> OctetLength(CallSite call) {
@@ -294,7 +304,7 @@ Result<ValuePtr> ConcatWs(CallSite call) {
 // The first or last n characters; all but that many of the other end when n is negative.
 Result<ValuePtr> Side(CallSite call) {
   const bool left = call.name == "left";
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr text, TextArgument(call, 0));
+  GLAIVE_ASSIGN_OR_RETURN(ValuePtr text, FirstAsText(call));
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr count, NumberArgument(call, 1, arrow::int64()));
   const TypePtr type = text->type();
   return Making(
@@ -323,7 +333,7 @@ constexpr int64_t kMostPadded = int64_t{1} << 24;
 
 Result<ValuePtr> Pad(CallSite call) {
   const bool left = call.name == "lpad";
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr text, TextArgument(call, 0));
+  GLAIVE_ASSIGN_OR_RETURN(ValuePtr text, FirstAsText(call));
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr length, NumberArgument(call, 1, arrow::int64()));
   ValuePtr fill = ConstantOf(std::make_shared<arrow::StringScalar>(" "));
   if (call.arguments.size() == 3) {
@@ -441,7 +451,7 @@ void TranslateText(std::string_view text, std::string_view from, std::string_vie
 Result<ValuePtr> Translate(CallSite call) { return ThreeTexts(call, TranslateText); }
 
 Result<ValuePtr> Reverse(CallSite call) {
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr text, TextArgument(call, 0));
+  GLAIVE_ASSIGN_OR_RETURN(ValuePtr text, FirstAsText(call));
   const TypePtr type = text->type();
   return Making(type, {std::move(text)}, [](const KernelArgs& args) {
     const Texts texts(args[0]);

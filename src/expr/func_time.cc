@@ -10,8 +10,10 @@
 #include <arrow/type.h>
 #include <arrow/type_traits.h>
 
+#include "base/evaluation_error.h"
 #include "expr/calendar.h"
 #include "expr/coercion.h"
+#include "expr/func_time_format.h"
 #include "expr/function.h"
 #include "expr/kernel.h"
 #include "expr/literal.h"
@@ -223,12 +225,16 @@ Result<ValuePtr> InstantArgument(const CallSite& call, size_t i) {
 
 Result<Part> PartArgument(const CallSite& call) {
   const arrow::Buffer* name = ConstantText(call.arguments[0]);
+  if (name == nullptr && IsText(*ValueType(call.arguments[0]->type()))) {
+    return EvaluationError("expression: function ", call.name,
+                           " needs a constant string as its first argument");
+  }
   if (name == nullptr) return WrongArgument(call, 0, "a constant string");
   std::string lower = ToLowerAscii(name->ToString());
   const auto part = PartOf(lower);
   if (!part) {
-    return InvalidInput("expression: function ", call.name, " does not know the part '",
-                        lower.substr(0, 50), "'");
+    return EvaluationError("expression: function ", call.name,
+                           " does not know the part '", lower.substr(0, 50), "'");
   }
   return *part;
 }
@@ -346,6 +352,22 @@ Result<ValuePtr> DateTrunc(CallSite call) {
 // The start of the stretch of `step` that holds the instant; stretches are counted from
 // `origin`.
 Result<ValuePtr> DateBin(CallSite call) {
+  const arrow::Buffer* text = ConstantText(call.arguments[0]);
+  if (text != nullptr) {
+    // As upstream has it, the result has nanoseconds then.
+    GLAIVE_ASSIGN_OR_RETURN(call.arguments[1], InstantArgument(call, 1));
+    GLAIVE_ASSIGN_OR_RETURN(
+        call.arguments[1],
+        MakeCast(std::move(call.arguments[1]), arrow::timestamp(arrow::TimeUnit::NANO)));
+    const std::string shown = text->ToString().substr(0, 100);
+    GLAIVE_ASSIGN_OR_RETURN(
+        call.arguments[0],
+        MakeCast(std::move(call.arguments[0]), arrow::month_day_nano_interval()));
+    if (call.arguments[0]->constant() == nullptr) {
+      return EvaluationError("expression: date_bin: '", shown,
+                             "' is not an interval (like '15 minutes')");
+    }
+  }
   const auto* step = call.arguments[0]->constant();
   if (step == nullptr || !IsInterval(*(*step)->type) || !(*step)->is_valid) {
     return WrongArgument(call, 0, "a constant interval");
@@ -430,17 +452,16 @@ Result<ValuePtr> CurrentTime(CallSite) {
                                                           arrow::TimeUnit::NANO));
 }
 
-Result<ValuePtr> OneFormat(const CallSite& call) {
-  if (call.arguments.size() > 1) {
-    return NotSupported("expression: function ", call.name,
-                        " with a format is not supported");
-  }
+// The value to convert; patterns behind it say how text is to be read.
+Result<ValuePtr> FirstByPatterns(const CallSite& call) {
+  const TypePtr type = ValueType(call.arguments[0]->type());
+  if (call.arguments.size() > 1 && IsText(*type)) return ParseByPatterns(call);
   return call.arguments[0];
 }
 
 // Numbers count in the unit that the name says; seconds for to_timestamp.
 Result<ValuePtr> ToTimestamp(CallSite call) {
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, OneFormat(call));
+  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, FirstByPatterns(call));
   auto unit = arrow::TimeUnit::NANO;
   if (call.name.ends_with("_seconds")) unit = arrow::TimeUnit::SECOND;
   if (call.name.ends_with("_millis")) unit = arrow::TimeUnit::MILLI;
@@ -474,12 +495,12 @@ Result<ValuePtr> ToTimestamp(CallSite call) {
 }
 
 Result<ValuePtr> ToDate(CallSite call) {
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, OneFormat(call));
+  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, FirstByPatterns(call));
   return MakeCast(std::move(value), arrow::date32());
 }
 
 Result<ValuePtr> ToUnixTime(CallSite call) {
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, OneFormat(call));
+  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, FirstByPatterns(call));
   const TypePtr from = ValueType(value->type());
   if (!IsNumeric(*from)) {
     GLAIVE_ASSIGN_OR_RETURN(
@@ -489,7 +510,7 @@ Result<ValuePtr> ToUnixTime(CallSite call) {
 }
 
 Result<ValuePtr> FromUnixTime(CallSite call) {
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, OneFormat(call));
+  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, FirstByPatterns(call));
   GLAIVE_ASSIGN_OR_RETURN(value, MakeCast(std::move(value), arrow::int64()));
   return MakeCast(std::move(value), arrow::timestamp(arrow::TimeUnit::SECOND));
 }

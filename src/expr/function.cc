@@ -8,22 +8,20 @@
 #include <arrow/scalar.h>
 #include <arrow/type.h>
 
+#include "base/evaluation_error.h"
 #include "expr/coercion.h"
+#include "expr/func_bytes.h"
+#include "expr/func_time_format.h"
 #include "expr/kernel.h"
 
 namespace glaive::expr {
 namespace {
 
 // Functions of upstream that are not built here.
-constexpr std::array<std::string_view, 50> kUpstreamOnly = {"arrow_metadata",
+constexpr std::array<std::string_view, 39> kUpstreamOnly = {"arrow_metadata",
                                                             "union_extract",
                                                             "union_tag",
-                                                            "encode",
-                                                            "decode",
-                                                            "uuid",
                                                             "version",
-                                                            "to_char",
-                                                            "date_format",
                                                             "to_local_time",
                                                             "to_time",
                                                             "array_distance",
@@ -42,12 +40,6 @@ constexpr std::array<std::string_view, 50> kUpstreamOnly = {"arrow_metadata",
                                                             "map",
                                                             "make_map",
                                                             "map_entries",
-                                                            "digest",
-                                                            "md5",
-                                                            "sha224",
-                                                            "sha256",
-                                                            "sha384",
-                                                            "sha512",
                                                             "with_metadata",
                                                             "arrow_field",
                                                             "st_intersects",
@@ -79,7 +71,7 @@ const Table& Functions() {
     for (const auto* kind :
          {&MathFunctions(), &TextFunctions(), &SearchFunctions(), &RegexFunctions(),
           &TimeFunctions(), &ListFunctions(), &StructFunctions(), &JsonFunctions(),
-          &ConditionalFunctions()}) {
+          &ConditionalFunctions(), &BytesFunctions(), &TimeFormatFunctions()}) {
       for (const FunctionEntry& entry : *kind) functions.emplace(entry.name, &entry);
     }
     return functions;
@@ -129,8 +121,8 @@ Result<ValuePtr> MakeCall(CallSite call) {
       return NotSupported("expression: function ", call.name, " is not supported");
     }
     if (Has(kAggregates, call.name)) {
-      return InvalidInput("expression: function ", call.name,
-                          " is an aggregate; an expression has one row at a time");
+      return EvaluationError("expression: function ", call.name,
+                             " is an aggregate; an expression has one row at a time");
     }
     const std::string_view nearest =
         call.name.size() <= 40 ? Nearest(call.name) : std::string_view();

@@ -79,10 +79,14 @@ ValuePtr ConstantOf(std::shared_ptr<arrow::Scalar> scalar) {
 
 ValuePtr MakeNull(const TypePtr& type) { return ConstantOf(arrow::MakeNullScalar(type)); }
 
-ValuePtr Fold(ValuePtr value) {
+Result<arrow::Datum> EvaluateOnce(const ValueExpr& value) {
   static const auto empty =
       arrow::RecordBatch::Make(arrow::schema({}), 1, std::vector<ArrayPtr>());
-  auto result = value->Eval({*empty, 1});
+  return value.Eval({*empty, 1});
+}
+
+ValuePtr Fold(ValuePtr value) {
+  auto result = EvaluateOnce(*value);
   if (!result.ok() || !result->is_scalar()) return value;
   return ConstantOf(result->scalar());
 }

@@ -47,6 +47,8 @@ ValuePtr MakeKernel(TypePtr type, std::vector<ValuePtr> operands, Kernel kernel,
 
 // `value` evaluated now, when that gives a constant without error.
 ValuePtr Fold(ValuePtr value);
+// The value, or the error, of an expression without columns.
+Result<arrow::Datum> EvaluateOnce(const ValueExpr& value);
 ValuePtr ConstantOf(std::shared_ptr<arrow::Scalar> scalar);
 ValuePtr MakeNull(const TypePtr& type);
 // The operand as `type` where that loses nothing; no expression when it is that already.

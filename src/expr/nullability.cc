@@ -5,7 +5,11 @@
 #include <string>
 #include <vector>
 
+#include <arrow/scalar.h>
+
 #include "expr/ast.h"
+#include "expr/binder.h"
+#include "expr/bound.h"
 
 namespace glaive::expr {
 namespace {
@@ -93,7 +97,12 @@ bool Never(const Node& node, const file::Schema& schema) {
 
 Result<bool> NeverNull(std::string_view sql, const file::Schema& schema) {
   GLAIVE_ASSIGN_OR_RETURN(const std::unique_ptr<Node> tree, Parse(sql));
-  return Never(*tree, schema);
+  if (Never(*tree, schema)) return true;
+  // What is known already, as the value of pi() is.
+  Binder binder(sql, schema, RowMetaColumns(), /*adapt_literals=*/true);
+  const auto value = binder.Value(*tree);
+  return value.ok() && (*value)->constant() != nullptr &&
+         (*(*value)->constant())->is_valid;
 }
 
 }  // namespace glaive::expr

@@ -40,15 +40,37 @@ TEST(Nullability, AsUpstreamHasIt) {
                           "n::string",
                           "regexp_like(t,'a')",
                           "starts_with(t,'a')",
+                          "pi()",
+                          "abs(1)",
+                          "concat('a','b')",
+                          "greatest(1,2)",
                           "case when n > 1 then n else 2 end"}) {
     ASSERT_OK_AND_ASSIGN(const bool never, NeverNull(sql, schema));
     EXPECT_TRUE(never) << sql;
   }
-  for (const char* sql :
-       {"d", "n*d", "abs(n)", "upper(t)", "coalesce(d,d)", "d in (1,2)", "length(t)",
-        "null", "n=1 and d=1", "nullif(n,1)", "d is not distinct from 1", "concat(t,'x')",
-        "power(n,2)", "regexp_match(t,'a')", "d=1 or n=1", "s.x", "try_cast(t as int)",
-        "case when n > 1 then n end", "case when n > 1 then d else 2 end"}) {
+  for (const char* sql : {"d",
+                          "n*d",
+                          "abs(n)",
+                          "upper(t)",
+                          "coalesce(d,d)",
+                          "d in (1,2)",
+                          "length(t)",
+                          "null",
+                          "n=1 and d=1",
+                          "nullif(n,1)",
+                          "d is not distinct from 1",
+                          "concat(t,'x')",
+                          "power(n,2)",
+                          "regexp_match(t,'a')",
+                          "d=1 or n=1",
+                          "s.x",
+                          "try_cast(t as int)",
+                          "random()",
+                          "random() > 0.5",
+                          "uuid()",
+                          "length(uuid())",
+                          "case when n > 1 then n end",
+                          "case when n > 1 then d else 2 end"}) {
     ASSERT_OK_AND_ASSIGN(const bool never, NeverNull(sql, schema));
     EXPECT_FALSE(never) << sql;
   }

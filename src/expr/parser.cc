@@ -14,6 +14,26 @@ struct SymbolPower {
 
 }  // namespace
 
+// -1 for what is no operator between values.
+int Parser::SymbolPowerOf(std::string_view symbol) {
+  static constexpr std::array<SymbolPower, 28> kSymbols = {{
+      {"=", kPowerCompare},   {"==", kPowerCompare}, {"!=", kPowerCompare},
+      {"<>", kPowerCompare},  {"<", kPowerCompare},  {"<=", kPowerCompare},
+      {">", kPowerCompare},   {">=", kPowerCompare}, {"<=>", kPowerCompare},
+      {"~", kPowerCompare},   {"~*", kPowerCompare}, {"!~", kPowerCompare},
+      {"!~*", kPowerCompare}, {"|", kPowerBitOr},    {"^", kPowerBitXor},
+      {"<<", kPowerBitXor},   {">>", kPowerBitXor},  {"&", kPowerBitAnd},
+      {"+", kPowerAdd},       {"-", kPowerAdd},      {"*", kPowerMultiply},
+      {"/", kPowerMultiply},  {"%", kPowerMultiply}, {"||", kPowerMultiply},
+      {"::", kPowerPostfix},  {"[", kPowerPostfix},  {"?", kPowerPostfix},
+      {".", kPowerPostfix},
+  }};
+  for (const SymbolPower& entry : kSymbols) {
+    if (entry.symbol == symbol) return entry.power;
+  }
+  return -1;
+}
+
 const Token& Parser::Peek(size_t ahead) const {
   return tokens_[std::min(at_ + ahead, tokens_.size() - 1)];
 }
@@ -46,6 +66,11 @@ Status Parser::Unsupported(size_t begin, std::string_view what) const {
                       ")");
 }
 
+Status Parser::Refused(size_t begin, std::string_view what) const {
+  return InvalidInput("expression: ", what, " is not supported (at position ", begin + 1,
+                      ")");
+}
+
 Parser::NodePtr Parser::Make(NodeKind kind, size_t begin) {
   auto node = std::make_unique<Node>();
   node->kind = kind;
@@ -75,6 +100,7 @@ Status Parser::AdoptExpression(Node* parent, int min_power) {
 Result<Parser::NodePtr> Parser::Run() {
   if (Peek().kind == TokenKind::kEnd) return ErrorAt(sql_, 0, "the expression is empty");
   GLAIVE_ASSIGN_OR_RETURN(NodePtr root, Expression(0));
+  AcceptSymbol(";");
   if (Peek().kind != TokenKind::kEnd) {
     return ErrorAt(sql_, Peek().begin, "unexpected text after the expression");
   }
@@ -92,6 +118,10 @@ Result<Parser::NodePtr> Parser::Expression(int min_power) {
     return ErrorAt(sql_, Peek().begin, "the expression is nested too deeply");
   }
   GLAIVE_ASSIGN_OR_RETURN(NodePtr left, Prefix());
+  return Operators(std::move(left), min_power);
+}
+
+Result<Parser::NodePtr> Parser::Operators(NodePtr left, int min_power) {
   for (;;) {
     const int power = InfixPower();
     if (power <= min_power) return left;
@@ -100,25 +130,8 @@ Result<Parser::NodePtr> Parser::Expression(int min_power) {
 }
 
 int Parser::InfixPower() const {
-  static constexpr std::array<SymbolPower, 27> kSymbols = {{
-      {"=", kPowerCompare},   {"==", kPowerCompare}, {"!=", kPowerCompare},
-      {"<>", kPowerCompare},  {"<", kPowerCompare},  {"<=", kPowerCompare},
-      {">", kPowerCompare},   {">=", kPowerCompare}, {"<=>", kPowerCompare},
-      {"~", kPowerCompare},   {"~*", kPowerCompare}, {"!~", kPowerCompare},
-      {"!~*", kPowerCompare}, {"|", kPowerBitOr},    {"^", kPowerBitXor},
-      {"<<", kPowerBitXor},   {">>", kPowerBitXor},  {"&", kPowerBitAnd},
-      {"+", kPowerAdd},       {"-", kPowerAdd},      {"*", kPowerMultiply},
-      {"/", kPowerMultiply},  {"%", kPowerMultiply}, {"||", kPowerMultiply},
-      {"::", kPowerPostfix},  {"[", kPowerPostfix},  {"?", kPowerPostfix},
-  }};
   const Token& token = Peek();
-  if (token.kind == TokenKind::kSymbol) {
-    if (token.text == ".") return kPowerPostfix;
-    for (const SymbolPower& entry : kSymbols) {
-      if (entry.symbol == token.text) return entry.power;
-    }
-    return -1;
-  }
+  if (token.kind == TokenKind::kSymbol) return SymbolPowerOf(token.text);
   if (token.kind != TokenKind::kWord) return -1;
   const std::string word = ToLowerAscii(token.text);
   if (word == "or") return kPowerOr;
@@ -173,12 +186,12 @@ Result<Parser::NodePtr> Parser::Infix(NodePtr left, int power) {
     return Like(std::move(left), negated, op, token);
   }
   if (op == "at") return Unsupported(token.begin, "AT TIME ZONE");
-  return Unsupported(token.begin, "operator " + op);
+  return Refused(token.begin, "operator " + op);
 }
 
 Result<Parser::NodePtr> Parser::SymbolInfix(NodePtr left, int power, const Token& token) {
   const std::string& s = token.text;
-  if (s == "?") return Unsupported(token.begin, "operator ?");
+  if (s == "?") return Refused(token.begin, "operator ?");
   if (s == "::") {
     NodePtr node = Make(NodeKind::kCast, token.begin);
     GLAIVE_ASSIGN_OR_RETURN(node->text, TypeName());
@@ -201,6 +214,13 @@ Result<Parser::NodePtr> Parser::SymbolInfix(NodePtr left, int power, const Token
       PeekSymbol("(", 1)) {
     return AnyOf(std::move(left), token);
   }
+  // A chain grows one wide node, as with AND and OR.
+  if (power != kPowerCompare && left->kind == NodeKind::kArithmetic &&
+      SymbolPowerOf(left->ops[0]) == power) {
+    left->ops.push_back(s);
+    GLAIVE_RETURN_NOT_OK(AdoptExpression(left.get(), power));
+    return left;
+  }
   NodePtr node = Make(NodeKind::kArithmetic, token.begin);
   node->op = s;
   if (s == "~" || s == "~*" || s == "!~" || s == "!~*") {
@@ -218,6 +238,8 @@ Result<Parser::NodePtr> Parser::SymbolInfix(NodePtr left, int power, const Token
                     : s == "<="              ? CompareOp::kLe
                     : s == ">"               ? CompareOp::kGt
                                              : CompareOp::kGe;
+  } else {
+    node->ops.push_back(s);
   }
   GLAIVE_RETURN_NOT_OK(Adopt(node.get(), std::move(left)));
   GLAIVE_RETURN_NOT_OK(AdoptExpression(node.get(), power));
@@ -227,10 +249,10 @@ Result<Parser::NodePtr> Parser::SymbolInfix(NodePtr left, int power, const Token
 // value = ANY(list)
 Result<Parser::NodePtr> Parser::AnyOf(NodePtr left, const Token& token) {
   if (token.text != "=" && token.text != "==") {
-    return Unsupported(token.begin, "ANY with an operator other than =");
+    return Refused(token.begin, "ANY with an operator other than =");
   }
   at_ += 2;
-  if (PeekWord("select")) return Unsupported(Peek().begin, "a sub-query");
+  if (PeekWord("select")) return Refused(Peek().begin, "a sub-query");
   NodePtr node = Make(NodeKind::kCall, token.begin);
   node->text = "array_has";
   GLAIVE_RETURN_NOT_OK(AdoptExpression(node.get(), 0));
@@ -289,7 +311,7 @@ Result<Parser::NodePtr> Parser::In(NodePtr left, bool negated, const Token& toke
   node->flag = negated;
   GLAIVE_RETURN_NOT_OK(Adopt(node.get(), std::move(left)));
   GLAIVE_RETURN_NOT_OK(ExpectSymbol("("));
-  if (PeekWord("select")) return Unsupported(Peek().begin, "a sub-query");
+  if (PeekWord("select")) return Refused(Peek().begin, "a sub-query");
   if (AcceptSymbol(")")) return node;  // an empty list holds nothing
   do {
     GLAIVE_RETURN_NOT_OK(AdoptExpression(node.get(), 0));

@@ -47,6 +47,8 @@ class Parser {
   bool AcceptWord(std::string_view lower);
   Status ExpectSymbol(std::string_view symbol);
   Status ExpectWord(std::string_view lower);
+  // SQL that upstream does not take either.
+  Status Refused(size_t begin, std::string_view what) const;
   Status Unsupported(size_t begin, std::string_view what) const;
   static NodePtr Make(NodeKind kind, size_t begin);
   static NodePtr MakeString(std::string text, size_t begin);
@@ -54,8 +56,11 @@ class Parser {
 
   // Operators.
   Result<NodePtr> Expression(int min_power);
+  // `left` and the operators after it that bind tighter than `min_power`.
+  Result<NodePtr> Operators(NodePtr left, int min_power);
   Status AdoptExpression(Node* parent, int min_power);
   int InfixPower() const;
+  static int SymbolPowerOf(std::string_view symbol);
   Result<NodePtr> Infix(NodePtr left, int power);
   Result<NodePtr> SymbolInfix(NodePtr left, int power, const Token& token);
   Result<NodePtr> AnyOf(NodePtr left, const Token& token);
@@ -68,6 +73,7 @@ class Parser {
 
   // Operands.
   Result<NodePtr> Prefix();
+  Result<NodePtr> InBrackets();
   Result<NodePtr> Negative(const Token& token);
   Result<NodePtr> Literal(NodeKind kind, const Token& token);
   Result<NodePtr> Array(const Token& token);

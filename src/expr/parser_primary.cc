@@ -39,17 +39,31 @@ Result<Parser::NodePtr> Parser::Prefix() {
     case TokenKind::kSymbol:
       break;
   }
-  if (AcceptSymbol("(")) {
-    if (PeekWord("select")) return Unsupported(token.begin, "a sub-query");
-    GLAIVE_ASSIGN_OR_RETURN(NodePtr inner, Expression(0));
-    GLAIVE_RETURN_NOT_OK(ExpectSymbol(")"));
-    return inner;
-  }
+  if (PeekSymbol("(")) return InBrackets();
   if (AcceptSymbol("-")) return Negative(token);
   if (AcceptSymbol("+")) return Expression(kPowerMultiply);
   if (AcceptSymbol("[")) return Array(token);
-  if (PeekSymbol("~")) return Unsupported(token.begin, "operator ~ before a value");
+  if (PeekSymbol("~")) return Refused(token.begin, "operator ~ before a value");
   return ErrorAt(sql_, token.begin, "expected a value");
+}
+
+// What builders of conditions write, (((a AND b) AND c) AND d), opens many brackets in a
+// row: no recursion for them.
+Result<Parser::NodePtr> Parser::InBrackets() {
+  size_t open = 0;
+  while (AcceptSymbol("(")) {
+    if (++open > kMaxBrackets) {
+      return ErrorAt(sql_, Peek().begin, "the expression is nested too deeply");
+    }
+  }
+  if (PeekWord("select")) return Refused(Peek().begin, "a sub-query");
+  GLAIVE_ASSIGN_OR_RETURN(NodePtr inner, Expression(0));
+  GLAIVE_RETURN_NOT_OK(ExpectSymbol(")"));
+  while (--open > 0) {
+    GLAIVE_ASSIGN_OR_RETURN(inner, Operators(std::move(inner), 0));
+    GLAIVE_RETURN_NOT_OK(ExpectSymbol(")"));
+  }
+  return inner;
 }
 
 Result<Parser::NodePtr> Parser::Negative(const Token& token) {
@@ -124,7 +138,7 @@ Result<Parser::NodePtr> Parser::Word() {
 Result<Parser::NodePtr> Parser::SpecialForm(const std::string& word, const Token& token) {
   if (word == "case") return Case(token);
   if (word == "exists" && PeekSymbol("(", 1) && PeekWord("select", 2)) {
-    return Unsupported(token.begin, "a sub-query");
+    return Refused(token.begin, "a sub-query");
   }
   if (word == "interval" && (Peek(1).kind == TokenKind::kString ||
                              Peek(1).kind == TokenKind::kNumber || PeekSymbol("-", 1))) {
@@ -173,7 +187,7 @@ Result<Parser::NodePtr> Parser::Interval(const Token& token) {
       if (known != unit) continue;
       node->text += " " + unit;
       ++at_;
-      if (PeekWord("to")) return Unsupported(Peek().begin, "a range of interval units");
+      if (PeekWord("to")) return Refused(Peek().begin, "a range of interval units");
       break;
     }
   }

@@ -9,11 +9,15 @@
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
+#include "base/evaluation_error.h"
 #include "expr/ast.h"
 #include "expr/binder.h"
 #include "expr/bitmap.h"
 #include "expr/bound.h"
+#include "expr/cast.h"
 #include "expr/format.h"
+#include "expr/kernel.h"
+#include "expr/user_cast.h"
 
 namespace glaive::expr {
 namespace {
@@ -21,6 +25,12 @@ namespace {
 // Rows that are evaluated together, so that what one step leaves is still in the cache
 // when the next reads it. A multiple of 64.
 constexpr int64_t kChunkRows = 16384;
+
+// What goes wrong with the rows is another kind than what is wrong in the expression.
+Status AtRunTime(const Status& status) {
+  if (KindOf(status) != ErrorKind::kInvalidInput) return status;
+  return EvaluationError(status.message());
+}
 
 bool Has(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -52,6 +62,7 @@ Result<std::shared_ptr<const Predicate>> Predicate::Make(std::string_view sql,
                                                          const ExtraColumns& extra) {
   GLAIVE_ASSIGN_OR_RETURN(std::unique_ptr<Node> tree, Parse(sql));
   Binder binder(sql, schema, extra, /*adapt_literals=*/false);
+  binder.check_constants = true;
   std::shared_ptr<Predicate> predicate(new Predicate());
   GLAIVE_ASSIGN_OR_RETURN(predicate->impl_->root, binder.Bool(*tree));
   predicate->impl_->columns = std::move(binder.columns);
@@ -73,12 +84,12 @@ Result<int64_t> Predicate::Evaluate(const arrow::RecordBatch& batch,
   if (rows == 0) return 0;
   Words words(static_cast<size_t>(WordCount(rows)));
   if (rows < 2 * kChunkRows) {
-    GLAIVE_RETURN_NOT_OK(impl_->root->Eval({batch, rows}, true, words.data()));
+    GLAIVE_RETURN_NOT_OK(AtRunTime(impl_->root->Eval({batch, rows}, true, words.data())));
   } else {
     for (int64_t begin = 0; begin < rows; begin += kChunkRows) {
       const auto chunk = batch.Slice(begin, kChunkRows);
-      GLAIVE_RETURN_NOT_OK(impl_->root->Eval({*chunk, chunk->num_rows()}, true,
-                                             words.data() + begin / 64));
+      GLAIVE_RETURN_NOT_OK(AtRunTime(impl_->root->Eval({*chunk, chunk->num_rows()}, true,
+                                                       words.data() + begin / 64)));
     }
   }
   std::memcpy(keep, words.data(), static_cast<size_t>((rows + 7) / 8));
@@ -87,9 +98,9 @@ Result<int64_t> Predicate::Evaluate(const arrow::RecordBatch& batch,
 
 Result<std::shared_ptr<arrow::BooleanArray>> Predicate::EvaluateToArray(
     const arrow::RecordBatch& batch) const {
-  GLAIVE_ASSIGN_OR_RETURN(
-      auto array, MakeBoolValue(impl_->root)->EvalArray({batch, batch.num_rows()}));
-  return std::static_pointer_cast<arrow::BooleanArray>(array);
+  auto array = MakeBoolValue(impl_->root)->EvalArray({batch, batch.num_rows()});
+  if (!array.ok()) return AtRunTime(array.status());
+  return std::static_pointer_cast<arrow::BooleanArray>(*array);
 }
 
 struct ScalarExpr::Impl {
@@ -119,8 +130,13 @@ Result<std::shared_ptr<const ScalarExpr>> ScalarExpr::Make(std::string_view sql,
 Result<std::shared_ptr<const ScalarExpr>> ScalarExpr::MakeCastTo(
     std::string_view sql, const file::Schema& schema,
     std::shared_ptr<arrow::DataType> type, const ExtraColumns& extra) {
+  GLAIVE_ASSIGN_OR_RETURN(const std::unique_ptr<Node> tree, Parse(sql));
+  Binder strict(sql, schema, extra, /*adapt_literals=*/true);
+  strict.check_constants = true;
+  GLAIVE_RETURN_NOT_OK(strict.Value(*tree).status());
   GLAIVE_ASSIGN_OR_RETURN(auto plain, Make(sql, schema, extra));
   if (plain->type()->Equals(*type)) return plain;
+  GLAIVE_RETURN_NOT_OK(CheckUserCast(*plain->type(), *type));
   std::shared_ptr<ScalarExpr> cast(new ScalarExpr());
   GLAIVE_ASSIGN_OR_RETURN(cast->impl_->root,
                           MakeCast(plain->impl_->root, std::move(type)));
@@ -129,9 +145,7 @@ Result<std::shared_ptr<const ScalarExpr>> ScalarExpr::MakeCastTo(
   if (plain->impl_->root->constant() != nullptr &&
       cast->impl_->root->constant() == nullptr) {
     // It failed for the one value there is: say so now.
-    const auto empty = arrow::RecordBatch::Make(
-        arrow::schema({}), 1, std::vector<std::shared_ptr<arrow::Array>>());
-    GLAIVE_RETURN_NOT_OK(cast->impl_->root->Eval({*empty, 1}).status());
+    GLAIVE_RETURN_NOT_OK(EvaluateOnce(*cast->impl_->root).status());
   }
   return cast;
 }
@@ -148,14 +162,16 @@ Result<std::shared_ptr<arrow::Array>> ScalarExpr::Evaluate(
   const int64_t rows = batch.num_rows();
   if (rows == 0) return arrow::MakeEmptyArray(type());
   if (rows < 2 * kChunkRows || impl_->plain || impl_->root->constant() != nullptr) {
-    return impl_->root->EvalArray({batch, rows});
+    auto array = impl_->root->EvalArray({batch, rows});
+    if (!array.ok()) return AtRunTime(array.status());
+    return array;
   }
   arrow::ArrayVector chunks;
   for (int64_t begin = 0; begin < rows; begin += kChunkRows) {
     const auto chunk = batch.Slice(begin, kChunkRows);
-    GLAIVE_ASSIGN_OR_RETURN(auto array,
-                            impl_->root->EvalArray({*chunk, chunk->num_rows()}));
-    chunks.push_back(std::move(array));
+    auto array = impl_->root->EvalArray({*chunk, chunk->num_rows()});
+    if (!array.ok()) return AtRunTime(array.status());
+    chunks.push_back(std::move(*array));
   }
   return arrow::Concatenate(chunks);
 }

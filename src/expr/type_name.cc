@@ -335,7 +335,7 @@ Result<TypePtr> ParseCastType(const std::string& text) {
     if (precision <= 38) return arrow::decimal128(precision, scale);
     return arrow::decimal256(precision, scale);
   }
-  return NotSupported("expression: CAST to type '", text, "' is not supported");
+  return InvalidInput("expression: CAST to type '", text, "' is not supported");
 }
 
 }  // namespace glaive::expr

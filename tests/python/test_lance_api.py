@@ -573,8 +573,8 @@ def test_methods_that_are_not_built_name_themselves(ds, name):
 
 
 def test_properties_that_are_not_built_name_themselves(ds):
-    with pytest.raises(NotImplementedError, match="LanceDataset.commit"):
-        lance.LanceDataset.commit("x", None)
+    with pytest.raises(NotImplementedError, match="LanceDataset.commit_batch"):
+        lance.LanceDataset.commit_batch("x", [])
 
 
 # --- blobs -------------------------------------------------------------------------------------------------
@@ -689,3 +689,18 @@ def test_simd_info():
     info = lance.simd_info()
     assert {"tier", "target_arch", "host_features", "kernels"} <= set(info)
     assert info["tier"] in ("scalar", "avx", "avx_fma", "avx2_fma", "avx512")
+
+
+def test_validate(tmp_path):
+    ds = lance.write_dataset(pa.table({"a": [1, 2]}), tmp_path / "d.lance")
+    assert ds.validate() is None
+    (path,) = (tmp_path / "d.lance" / "data").iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:50])
+    with pytest.raises(OSError, match=path.name):
+        ds.validate()
+    path.unlink()
+    with pytest.raises(OSError, match=path.name):
+        ds.validate()
+    path.write_bytes(whole)
+    ds.validate()

@@ -164,7 +164,7 @@ def test_no_row_commits_a_version(table):
         (lambda t: t.update("id = 1", {"nope": "a"}), ValueError),
         (lambda t: t.update("id = 1", values_sql={"nope": "1"}), ValueError),
         (lambda t: t.update("id = 1", values_sql={"i8": "i8 +"}), ValueError),
-        (lambda t: t.update("id = 1", values_sql={"i8": "id + 1000"}), ValueError),
+        (lambda t: t.update("id = 1", values_sql={"i8": "id + 1000"}), RuntimeError),
         (lambda t: t.update("id = 1", {"i8": 300}), ValueError),
         (lambda t: t.update("id = 1", {"day": 1.5}), ValueError),
         (lambda t: t.update("id = 1", {"i8": decimal.Decimal("1.5")}), NotImplementedError),

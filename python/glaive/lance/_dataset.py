@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import random
@@ -17,6 +18,7 @@ from .. import _glaive
 from .._changes import check_expressions, check_retries, check_where, seconds
 from ._branches import BranchMethods, resolve
 from .._sql import as_sql
+from ..exceptions import CorruptionError, EvaluationError, ScanEvaluationError
 from ._data import to_local_time, to_microseconds, to_queries, to_stream
 from ._merge import MergeInsertBuilder
 from .mem_wal import MemWalMethods
@@ -298,6 +300,20 @@ def _apply(builder: ScannerBuilder, name: str, value) -> None:
         method(value)
 
 
+@contextlib.contextmanager
+def _scan_errors():
+    """pylance raises ValueError where an expression fails amid a scan."""
+    try:
+        yield
+    except EvaluationError as error:
+        raise ScanEvaluationError(str(error)) from None
+
+
+def _batches(reader):
+    with _scan_errors():
+        yield from reader
+
+
 class LanceScanner(pa.dataset.Scanner):
     """A scan or vector search that is ready to run; each `to_...` runs it."""
 
@@ -380,15 +396,17 @@ class LanceScanner(pa.dataset.Scanner):
             return self._search()
         if self._options._expression is not None:
             return self._filtered()
-        return self._engine.to_table(**self._scan_arguments())
+        with _scan_errors():
+            return self._engine.to_table(**self._scan_arguments())
 
     def to_reader(self) -> pa.RecordBatchReader:
         o = self._options
         if o._nearest is not None or o._expression is not None:
             table = self.to_table()
             return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=o._batch_size))
-        reader = self._engine.scan(**self._scan_arguments())
-        return pa.RecordBatchReader.from_batches(reader.schema, reader)
+        with _scan_errors():
+            reader = self._engine.scan(**self._scan_arguments())
+        return pa.RecordBatchReader.from_batches(reader.schema, _batches(reader))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         yield from self.to_reader()
@@ -610,7 +628,7 @@ class LanceStats:
         "merge_existing_index_segments", "merge_index_metadata", "migrate_manifest_paths_v2",
         "new_file_session", "prewarm_index", "read_blob_ranges", "read_transaction", "remap_row_addrs",
         "replace_schema", "session", "sql",
-        "tracked_files", "validate", "version_refs",
+        "tracked_files", "version_refs",
         # of pyarrow's Dataset
         "filter", "join", "join_asof", "sort_by",
     ],
@@ -956,8 +974,78 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
         _glaive.Dataset.drop(_uri_text(base_uri), ignore_not_found=bool(ignore_not_found))
 
     @staticmethod
-    def commit(*args, **kwargs):
-        raise refusal("LanceDataset.commit")
+    def commit(
+        base_uri: Union[str, Path, LanceDataset],
+        operation,
+        read_version: Optional[int] = None,
+        commit_lock=None,
+        storage_options: Optional[Dict[str, str]] = None,
+        enable_v2_manifest_paths: Optional[bool] = None,
+        detached: Optional[bool] = False,
+        max_retries: int = 20,
+        *,
+        commit_message: Optional[str] = None,
+        enable_stable_row_ids: Optional[bool] = None,
+        namespace_client=None,
+        table_id: Optional[List[str]] = None,
+        namespace_client_managed_versioning: bool = False,
+        base_store_params=None,
+        commit_timeout: Optional[timedelta] = None,
+    ) -> LanceDataset:
+        """Makes a new version by an operation whose data files are there already (see `fragment.write_fragments`).
+
+        Parameters
+        ----------
+        base_uri : str, Path or LanceDataset
+            The dataset; an `Overwrite` may make a new one.
+        operation : LanceOperation.BaseOperation or Transaction
+            What changes.
+        read_version : int, optional
+            The version that the operation was made on; needed but for Overwrite and Restore. What others committed since is
+            kept, or the call raises CommitConflictError.
+        max_retries : int
+            How often to try again when another commit was first.
+
+        Raises ValueError for operations that do not fit the dataset, and NotImplementedError for those that are not built:
+        CreateIndex, Clone and what changes indices.
+        """
+        from ._operations import LanceOperation, Transaction, commit_operation
+
+        if not isinstance(base_uri, (str, Path, LanceDataset)):
+            raise TypeError(f"base_uri must be str, Path, or LanceDataset, got {type(base_uri)}")
+        refuse_arguments(
+            "LanceDataset.commit",
+            {
+                "commit_lock": commit_lock,
+                "detached": detached,
+                "namespace_client": namespace_client,
+                "table_id": table_id,
+                "namespace_client_managed_versioning": namespace_client_managed_versioning,
+                "base_store_params": base_store_params,
+                "commit_timeout": commit_timeout,
+            },
+        )
+        if isinstance(operation, Transaction):
+            if commit_message is not None:
+                raise ValueError("commit_message goes with an operation; a Transaction has it among its transaction_properties")
+            transaction = operation
+        elif isinstance(operation, LanceOperation.BaseOperation):
+            free = (LanceOperation.Overwrite, LanceOperation.Restore)
+            if read_version is None and not isinstance(operation, free):
+                raise ValueError("read_version is required for all operations except Overwrite and Restore")
+            transaction = Transaction(read_version or 0, operation)
+            if commit_message is not None:
+                transaction.transaction_properties["__lance_commit_message"] = commit_message
+        else:
+            raise TypeError(f"operation must be a LanceOperation.BaseOperation or Transaction, got {type(operation)}")
+        engine = commit_operation(
+            base_uri._ds if isinstance(base_uri, LanceDataset) else _uri_text(base_uri),
+            transaction,
+            max_retries=max_retries,
+            stable_row_ids=bool(enable_stable_row_ids),
+            v2_manifest_paths=enable_v2_manifest_paths is not False,
+        )
+        return LanceDataset._wrap(engine, storage_options)
 
     @staticmethod
     def commit_batch(*args, **kwargs):
@@ -966,6 +1054,14 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
     @classmethod
     def from_pydantic_model(cls, *args, **kwargs):
         raise refusal("LanceDataset.from_pydantic_model")
+
+    def validate(self) -> None:
+        """Checks that the files of this version are there and whole; CorruptionError (an OSError) names the first that is not."""
+        from ..maintenance import verify
+
+        for problem in verify(self.uri).problems:
+            if problem.kind != "foreign" and (problem.version is None or problem.version >= self.version):
+                raise CorruptionError(f"{problem.path} is {problem.kind}: {problem.detail}")
 
     # Blobs.
 

@@ -10,8 +10,19 @@ import types
 from .. import _not_built
 from . import dataset as _open
 from ._dataset import LanceDataset, LanceScanner, LanceSchema, LanceStats, ScannerBuilder, Tags, write_dataset
+from ._operations import LanceOperation, Transaction
 
-__all__ = ["LanceDataset", "LanceScanner", "LanceSchema", "LanceStats", "ScannerBuilder", "Tags", "write_dataset"]
+__all__ = [
+    "LanceDataset",
+    "LanceOperation",
+    "LanceScanner",
+    "LanceSchema",
+    "LanceStats",
+    "ScannerBuilder",
+    "Tags",
+    "Transaction",
+    "write_dataset",
+]
 
 __getattr__ = _not_built.missing_names(__name__)
 

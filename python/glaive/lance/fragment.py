@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Union
 
 import pyarrow as pa
 import pyarrow.dataset
 
 from .. import _not_built
-from ._refuse import not_built, refusal
+from .._glaive import Dataset as _Engine
+from ._refuse import not_built, refusal, refuse_arguments
 
 __getattr__ = _not_built.missing_names(__name__)
 
@@ -154,7 +156,7 @@ class FragmentMetadata:
 
 
 @not_built(
-    methods=["create", "create_from_file", "delete", "delete_rows", "merge", "merge_columns", "open_session",
+    methods=["create_from_file", "delete", "delete_rows", "merge", "merge_columns", "open_session",
              "update_columns", "validate"],
     properties=["partition_expression"],
 )
@@ -167,6 +169,33 @@ class LanceFragment(pa.dataset.Fragment):
         if info is None:
             raise ValueError(f"there is no fragment {fragment_id} in version {dataset.version} of {dataset.uri}")
         self._info = info
+
+    @staticmethod
+    def create(
+        dataset_uri,
+        data,
+        fragment_id: Optional[int] = None,
+        schema: Optional[pa.Schema] = None,
+        max_rows_per_group: int = 1024,
+        progress=None,
+        mode: str = "append",
+        *,
+        data_storage_version: Optional[str] = None,
+        use_legacy_format: Optional[bool] = None,
+        storage_options: Optional[Dict[str, str]] = None,
+        namespace_client=None,
+        table_id: Optional[List[str]] = None,
+    ) -> FragmentMetadata:
+        """One fragment with all of `data`, which no version of the dataset knows yet; see `write_fragments`."""
+        (written,) = write_fragments(
+            data, dataset_uri, schema, mode=mode, max_rows_per_file=2**62, max_bytes_per_file=2**62,
+            progress=progress, data_storage_version=data_storage_version, use_legacy_format=use_legacy_format,
+            storage_options=storage_options, namespace_client=namespace_client, table_id=table_id,
+        ) or (None,)  # fmt: skip
+        if written is None:
+            raise ValueError("a fragment needs at least one row")
+        written.id = fragment_id or 0
+        return written
 
     def __repr__(self):
         paths = [f["path"] for f in self._info["files"]]
@@ -278,6 +307,96 @@ class LanceFragment(pa.dataset.Fragment):
         return self.to_table(limit=num_rows)
 
 
-def write_fragments(*args, **kwargs):
-    """Not supported yet: raises NotImplementedError."""
-    raise refusal("write_fragments")
+def write_fragments(
+    data,
+    dataset_uri,
+    schema: Optional[pa.Schema] = None,
+    *,
+    return_transaction: bool = False,
+    mode: str = "append",
+    max_rows_per_file: int = 1024 * 1024,
+    max_rows_per_group: Optional[int] = 1024,
+    max_bytes_per_file: int = 90 * 1024 * 1024 * 1024,
+    data_cache_bytes: Optional[int] = None,
+    max_page_bytes: Optional[int] = None,
+    progress=None,
+    data_storage_version: Optional[str] = None,
+    use_legacy_format: Optional[bool] = None,
+    storage_options: Optional[Dict[str, str]] = None,
+    enable_stable_row_ids: bool = False,
+    target_bases: Optional[List[str]] = None,
+    target_all_bases: Optional[bool] = None,
+    initial_bases=None,
+    base_store_params=None,
+    external_blob_mode: str = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    namespace_client=None,
+    table_id: Optional[List[str]] = None,
+    session=None,
+):
+    """Writes data files that no version of the dataset knows yet, for writers on several machines.
+
+    Parameters
+    ----------
+    data
+        What `write_dataset` takes.
+    dataset_uri : str, Path or LanceDataset
+        Where to write. With mode "append" the columns are those of the dataset there, if there is one.
+    mode : "append", "create" or "overwrite"
+        What is to become of the fragments.
+    return_transaction : bool
+        Return a `Transaction` for `LanceDataset.commit` instead of the fragments.
+
+    Returns a list of `FragmentMetadata`, whose ids are 0: the commit gives them. Files that are never committed are removed
+    by a clean-up once they are old enough. Arguments that are not built yet raise NotImplementedError.
+    """
+    from ._data import to_stream
+    from ._dataset import LanceDataset, _uri_text
+
+    if mode not in ("append", "create", "overwrite"):
+        raise ValueError(f"Invalid mode: {mode}")
+    refuse_arguments(
+        "write_fragments",
+        {
+            "data_cache_bytes": data_cache_bytes,
+            "max_page_bytes": max_page_bytes,
+            "progress": progress,
+            "use_legacy_format": use_legacy_format,
+            "target_bases": target_bases,
+            "target_all_bases": target_all_bases,
+            "initial_bases": initial_bases,
+            "base_store_params": base_store_params,
+            "allow_external_blob_outside_bases": allow_external_blob_outside_bases,
+            "namespace_client": namespace_client,
+            "table_id": table_id,
+            "session": session,
+        },
+    )
+    if external_blob_mode != "reference":
+        raise refusal(f"external_blob_mode={external_blob_mode!r}")
+    if not isinstance(dataset_uri, (str, Path, LanceDataset)):
+        raise TypeError(f"Unknown dataset_uri type {type(dataset_uri)}")
+    stream = to_stream(data, schema)
+    if not hasattr(stream, "schema"):
+        stream = pa.RecordBatchReader.from_stream(stream)
+    arrow_schema = stream.schema
+    dest = dataset_uri._ds if isinstance(dataset_uri, LanceDataset) else _uri_text(dataset_uri)
+    written = _Engine.write_fragments(
+        stream,
+        dest,
+        mode=mode,
+        max_rows_per_file=max_rows_per_file,
+        max_bytes_per_file=max_bytes_per_file,
+        data_storage_version=data_storage_version,
+    )
+    fragments = [FragmentMetadata._of(info) for info in written]
+    if not return_transaction:
+        return fragments
+    from ._operations import LanceOperation, Transaction
+
+    if mode == "append":
+        version = dest.version if isinstance(dataset_uri, LanceDataset) else _Engine.open(dest, None).version
+        return Transaction(version, LanceOperation.Append(fragments))
+    exists = mode == "overwrite" and (isinstance(dataset_uri, LanceDataset) or _Engine.exists(dest))
+    version = _Engine.open(dest, None).version if exists and isinstance(dest, str) else dest.version if exists else 0
+    return Transaction(version, LanceOperation.Overwrite(arrow_schema, fragments))

@@ -1,0 +1,19 @@
+// Fragments as plain Python values, and writes in two steps: files, then the commit.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "bindings.h"
+#include "readable.h"
+
+namespace lance::table {
+class DataFragment;
+}
+
+namespace glaive::python {
+
+nb::dict FragmentToDict(const lance::table::DataFragment& fragment);
+
+void BindFragments(nb::class_<PyDataset>& c);
+
+}  // namespace glaive::python
