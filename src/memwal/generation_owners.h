@@ -32,6 +32,10 @@ class GenerationOwners {
     return {hidden_.begin() + static_cast<std::ptrdiff_t>(first_), hidden_.end()};
   }
 
+  int64_t size_bytes() const {
+    return map_.size_bytes() + static_cast<int64_t>(entries_.capacity() * sizeof(Entry));
+  }
+
   struct Place {
     size_t generation = 0;  // in `generations`
     uint32_t row = 0;

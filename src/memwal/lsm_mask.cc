@@ -306,7 +306,11 @@ Status LsmSnapshot::Impl::Mask() const {
       GLAIVE_RETURN_NOT_OK(masker.AddShard(shard, &sources));
     }
     GLAIVE_ASSIGN_OR_RETURN(masked, masker.Base());
+    int64_t bytes = 0;
+    for (const auto& [shard, owners] : state->owners) bytes += owners.size_bytes();
+    state->owner_bytes = bytes;
   }
+  LsmState::Account(base->env(), state);
   std::lock_guard lock(mutex);
   fresh = std::make_shared<const std::vector<LsmSource>>(std::move(sources));
   masked_base = std::move(masked);

@@ -62,7 +62,8 @@ Result<std::optional<Captured>> CaptureWriter(ShardWriter& writer) {
 // Rows that are only in the log, and the manifest. The log is removed behind what is
 // flushed, so the manifest must be the same before and after it was read.
 Result<std::optional<Captured>> CaptureLog(const Dataset& base, const ShardId& shard,
-                                           Freshness freshness, LsmState& state) {
+                                           Freshness freshness,
+                                           const std::shared_ptr<LsmState>& state) {
   ShardManifests manifests(base.env().store, shard);
   GLAIVE_ASSIGN_OR_RETURN(auto manifest, manifests.ReadLatest());
   if (!manifest) return std::nullopt;
@@ -70,14 +71,18 @@ Result<std::optional<Captured>> CaptureLog(const Dataset& base, const ShardId& s
   captured.sources.shard = shard;
   captured.manifest = std::move(*manifest);
   if (freshness == Freshness::kGenerations) return captured;
-  GLAIVE_ASSIGN_OR_RETURN(const auto schema, state.SchemaOf(base));
-  std::lock_guard lock(state.tail_mutex);
+  GLAIVE_ASSIGN_OR_RETURN(const auto schema, state->SchemaOf(base));
+  std::lock_guard lock(state->tail_mutex);
   for (int attempt = 0;; ++attempt) {
-    auto tail = state.tails[shard].Read(base.env(), captured.manifest, schema);
+    auto tail = state->tails[shard].Read(base.env(), captured.manifest, schema);
     auto after = manifests.ReadLatestAfter(captured.manifest);
     if (after.ok() && after->version() == captured.manifest.version()) {
       GLAIVE_RETURN_NOT_OK(tail.status());
       captured.sources.memory = std::move(*tail);
+      int64_t bytes = 0;
+      for (const auto& [id, kept] : state->tails) bytes += kept.resident_bytes();
+      state->tail_bytes = bytes;
+      LsmState::Account(base.env(), state);
       return captured;
     }
     if (attempt == kMaxAttempts) {
@@ -190,7 +195,7 @@ Result<LsmSnapshot::Ptr> LsmSnapshot::Open(Dataset::Ptr base, Freshness freshnes
         }
       }
       if (!captured) {
-        GLAIVE_ASSIGN_OR_RETURN(captured, CaptureLog(*base, shard, freshness, *state));
+        GLAIVE_ASSIGN_OR_RETURN(captured, CaptureLog(*base, shard, freshness, state));
       }
       if (!captured) continue;
       std::erase_if(captured->sources.memory,

@@ -1,6 +1,7 @@
 #include "memwal/lsm_state.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include <arrow/record_batch.h>
@@ -15,19 +16,30 @@ namespace {
 constexpr int64_t kMaxOwnerBytes = int64_t{256} << 20;
 constexpr int64_t kStateBytes = int64_t{1} << 20;
 
+std::string KeyOf(const table::TableEnv& env) { return "lsm-state:" + env.store->root(); }
+
 }  // namespace
 
 std::shared_ptr<LsmState> LsmState::Of(const table::TableEnv& env) {
   Runtime& runtime = *env.runtime;
-  const std::string key = "lsm-state:" + env.store->root();
+  const std::string key = KeyOf(env);
   if (auto found = runtime.cache().Get<LsmState>(key)) {
     return std::const_pointer_cast<LsmState>(found);
   }
   // Two threads may both come here; what the loser's readers find out is lost.
   auto state = std::make_shared<LsmState>(
       std::min(kMaxOwnerBytes, runtime.memory().limit_bytes() / 8));
+  state->accounted_bytes = kStateBytes;
   runtime.cache().Put(key, state, kStateBytes);
   return state;
+}
+
+void LsmState::Account(const table::TableEnv& env,
+                       const std::shared_ptr<LsmState>& state) {
+  const int64_t bytes = kStateBytes + state->tail_bytes + state->owner_bytes;
+  if (std::abs(bytes - state->accounted_bytes) < kStateBytes) return;
+  state->accounted_bytes = bytes;
+  env.runtime->cache().Put(KeyOf(env), state, bytes);
 }
 
 Result<std::shared_ptr<const FreshSchema>> LsmState::SchemaOf(

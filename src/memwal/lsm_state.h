@@ -2,6 +2,7 @@
 // made again, and lies in the runtime's cache, so nothing in it may keep the runtime.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -48,7 +49,7 @@ struct MemtableHits {
 };
 
 struct LsmState {
-  explicit LsmState(int64_t owner_bytes) : max_owner_bytes(owner_bytes) {}
+  explicit LsmState(int64_t max_bytes) : max_owner_bytes(max_bytes) {}
   // Of the table in `env`.
   static std::shared_ptr<LsmState> Of(const table::TableEnv& env);
   // The schema of fresh rows for a version of the base.
@@ -56,7 +57,14 @@ struct LsmState {
   Result<std::shared_ptr<const BaseKeys>> KeysOf(
       const table::Dataset::Ptr& base, const std::vector<std::string>& key_columns);
 
+  // Tells the cache how much `state` has grown to. What is too large for it is made anew
+  // by the next read.
+  static void Account(const table::TableEnv& env, const std::shared_ptr<LsmState>& state);
+
   const int64_t max_owner_bytes;
+  std::atomic<int64_t> tail_bytes{0};
+  std::atomic<int64_t> owner_bytes{0};
+  std::atomic<int64_t> accounted_bytes{0};
 
   // Plain mutexes, as they are held for long; the cache of a forked child has no state
   // yet.
