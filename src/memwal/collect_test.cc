@@ -1,8 +1,10 @@
 // What collection takes away and what it must leave: for readers, for replay, and for
 // writers that were fenced long ago and wake up.
+#include <random>
 #include <thread>
 
 #include "io/faulting_store.h"
+#include "io/power_loss_store.h"
 #include "memwal/converge.h"
 #include "memwal/lease.h"
 #include "memwal/live_generations.h"
@@ -294,6 +296,59 @@ TEST(CollectShard, FaultsAtEveryOperation) {
       }
       ASSERT_LT(at, 400);
     }
+  }
+}
+
+// Merging and collecting, ended by a failure at any operation and then by a power cut:
+// every row is still there, and what is left to do can be done.
+TEST(Convergence, PowerCuts) {
+  std::mt19937_64 random(TestSeed());
+  const Model everything = {{{1, ""}, "a"}, {{3, ""}, "c"}, {{8, ""}, "h"}};
+  const auto converge = [](const table::TableEnv& env) -> Status {
+    GLAIVE_ASSIGN_OR_RETURN(auto base, table::Dataset::Open(env));
+    CompactOptions two;
+    two.max_generations = 2;
+    for (int pass = 0; pass < 2; ++pass) {
+      GLAIVE_RETURN_NOT_OK(CompactShard(base, kShard, two).status());
+      GLAIVE_RETURN_NOT_OK(CollectShard(*base, kShard, kNow).status());
+    }
+    return Status::OK();
+  };
+  for (int64_t at = 0;; at += Soak() ? 1 : 3) {
+    SCOPED_TRACE("operation " + std::to_string(at));
+    const io::PowerLoss disk;
+    const auto plain = NewEnv(disk.store(), 1);
+    ASSERT_OK(MakeShard(plain).status());
+    ASSERT_OK(AddGeneration(plain, kShard, {{{8, ""}, "h"}}, false, 33));
+    ShardManifests manifests(disk.store(), kShard);
+    ASSERT_OK_AND_ASSIGN(auto newest, manifests.ReadLatest());
+    for (int i = 0; i < 30; ++i) {
+      ASSERT_OK_AND_ASSIGN(newest, manifests.Update(std::nullopt, *newest,
+                                                    [](auto*) { return Status::OK(); }));
+    }
+    auto injector = std::make_shared<io::FaultInjector>();
+    const auto env = NewEnv(io::MakeFaultingStore(disk.store(), injector), 1);
+    io::FaultPlan plan;
+    plan.fail_at = at;
+    plan.effect = at % 2 == 0 ? io::FaultEffect::kNotDone : io::FaultEffect::kDone;
+    injector->Arm(plan);
+    const Status ended = converge(env);
+    const bool fired = injector->fired();
+    ASSERT_OK_AND_ASSIGN(const auto after, disk.CutPower(random));
+    const auto later = NewEnv(after->store(), 1);
+    ASSERT_OK_AND_ASSIGN(auto base, table::Dataset::Open(later));
+    ASSERT_OK_AND_ASSIGN(Model rows, ReadAll(base, false));
+    ASSERT_EQ(rows, everything) << ended.ToString();
+    ASSERT_OK(converge(later));
+    ASSERT_OK_AND_ASSIGN(rows, ReadBase(later, false));
+    ASSERT_EQ(rows, everything);
+    ASSERT_OK_AND_ASSIGN(const auto named, Named(later));
+    ASSERT_TRUE(named.empty());
+    if (!fired) {
+      ASSERT_OK(ended);
+      break;
+    }
+    ASSERT_LT(at, 1000);
   }
 }
 
