@@ -311,7 +311,9 @@ Status LsmSnapshot::Impl::Mask() const {
     state->owner_bytes = bytes;
   }
   LsmState::Account(base->env(), state);
+  // Once only: who knows that they are there reads them without the lock.
   std::lock_guard lock(mutex);
+  if (fresh != nullptr) return Status::OK();
   fresh = std::make_shared<const std::vector<LsmSource>>(std::move(sources));
   masked_base = std::move(masked);
   return Status::OK();
