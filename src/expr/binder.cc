@@ -428,6 +428,18 @@ Result<BoolPtr> Binder::Compare(const Node& node, bool outer) {
   };
   GLAIVE_RETURN_NOT_OK(read(&left, operands[1]));
   GLAIVE_RETURN_NOT_OK(read(&right, operands[0]));
+  // Text that an expression makes is read as the number that it meets; a column is not.
+  const auto read_made = [&](size_t i, ValuePtr* text, const ValuePtr& other) -> Status {
+    const TypePtr type = ValueType(other->type());
+    if (node.children[i]->kind == NodeKind::kName || (*text)->literal() != nullptr ||
+        !IsText(*ValueType((*text)->type())) || !IsNumeric(*type)) {
+      return Status::OK();
+    }
+    GLAIVE_ASSIGN_OR_RETURN(*text, Cast(std::move(*text), type, false));
+    return Status::OK();
+  };
+  GLAIVE_RETURN_NOT_OK(read_made(0, &left, operands[1]));
+  GLAIVE_RETURN_NOT_OK(read_made(1, &right, operands[0]));
   return MakeComparison(node.compare, std::move(left), std::move(right));
 }
 
