@@ -87,3 +87,46 @@ def test_what_does_not_fit_is_refused(sides, tmp_path):
                 side.run(code, uri=uri)
             assert error == caught.value.kind or error in caught.value.bases, (code, caught.value)
         assert side.run(READ, uri=uri).equals(ROWS)
+
+
+NEW_COLUMN = """
+import json
+ds = lance.dataset(uri)
+out = []
+for fragment in ds.get_fragments():
+    metadata, _ = fragment.merge_columns(lambda b: pa.RecordBatch.from_pydict({'c': [v.as_py() * 10 for v in b['a']]}), columns=['a'])
+    out.append(json.dumps(metadata.to_json()))
+return out
+"""
+OPERATIONS = """
+from glaive.lance.fragment import FragmentMetadata, write_fragments
+O = lance.LanceOperation
+ds = lance.dataset(uri)
+commit = lambda ds, operation: lance.LanceDataset.commit(ds, operation, read_version=ds.version)
+ds = commit(ds, O.Merge([FragmentMetadata.from_json(f) for f in written], pa.schema([*ds.schema, pa.field('c', pa.int64())])))
+ds = commit(ds, O.Project(pa.schema([ds.schema.field('c'), ds.schema.field('a')])))
+old = [f.metadata for f in ds.get_fragments()]
+ds = commit(ds, O.Update(removed_fragment_ids=[old[0].id], new_fragments=write_fragments(pa.table({'c': [7], 'a': [8]}), ds)))
+old = [f.metadata for f in ds.get_fragments()]
+ds = commit(ds, O.Rewrite([O.RewriteGroup(old, write_fragments(ds.to_table(), ds))], []))
+ds.validate()
+return len(ds.get_fragments())
+"""
+
+
+def test_columns_projections_updates_and_rewrites(sides, tmp_path):
+    uri = str(tmp_path / "t.lance")
+    sides["theirs"].run("lance.write_dataset(data, uri, max_rows_per_file=2)", data=ROWS, uri=uri)
+    written = sides["theirs"].run(NEW_COLUMN, uri=uri)
+    assert sides["ours"].run(OPERATIONS, uri=uri, written=written) == 1
+    tens = pa.array([10, 20, 30])
+    states = {
+        1: ROWS,
+        2: ROWS.append_column("c", tens),
+        3: pa.table({"c": tens, "a": [1, 2, 3]}),
+        4: pa.table({"c": [30, 7], "a": [3, 8]}),
+        5: pa.table({"c": [30, 7], "a": [3, 8]}),
+    }
+    for side in sides.values():
+        for version, rows in states.items():
+            assert side.run("return lance.dataset(uri, version=version).to_table()", uri=uri, version=version).equals(rows)
