@@ -7,6 +7,7 @@
 #include "db/table.h"
 #include "format/table.pb.h"
 #include "io/object_store.h"
+#include "table/data_file.h"
 
 namespace glaive::db {
 namespace {
@@ -27,9 +28,7 @@ Result<TableStats> ComputeStats(const table::Dataset& dataset) {
   TableStats stats;
   std::vector<int64_t> lengths;
   for (int i = 0; i < dataset.num_fragments(); ++i) {
-    for (const auto& file : dataset.fragment(i).files()) {
-      stats.total_bytes += static_cast<int64_t>(file.file_size_bytes());
-    }
+    stats.total_bytes += table::DataFileBytes(dataset.fragment(i));
     lengths.push_back(dataset.physical_rows(i));  // as upstream: deleted rows included
   }
   stats.num_rows = dataset.count_rows();

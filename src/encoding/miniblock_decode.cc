@@ -249,24 +249,33 @@ Status CheckOffsets(Bytes chunk, int64_t num_values, const ValueRange& range) {
   return Status::OK();
 }
 
-// Offsets relative to the buffer, then the bytes.
-template <typename Offset>
-class VariableCodec final : public MiniBlockCodec {
+// Offsets relative to the buffer, then the bytes; `Own` knows what the bytes mean.
+template <typename Offset, typename Own>
+class OffsetsCodec : public MiniBlockCodec {
  public:
-  int num_buffers() const override { return 1; }
-  int64_t MaxValues(int64_t bytes) const override {
+  int num_buffers() const final { return 1; }
+  int64_t MaxValues(int64_t bytes) const final {
     return bytes / static_cast<int64_t>(sizeof(Offset));
   }
   Status Decode(std::span<const Bytes> buffers, int64_t num_values,
-                std::span<const ValueRange> ranges, ValueSink* out) const override {
+                std::span<const ValueRange> ranges, ValueSink* out) const final {
     for (const ValueRange& range : ranges) {
       if (range.count == 0) continue;
       GLAIVE_RETURN_NOT_OK(CheckOffsets<Offset>(buffers[0], num_values, range));
       const uint8_t* in = buffers[0].data();
-      GLAIVE_RETURN_NOT_OK(out->AppendVariable<Offset>(
-          in + range.start * static_cast<int64_t>(sizeof(Offset)), range.count, in));
+      GLAIVE_RETURN_NOT_OK(static_cast<const Own*>(this)->Append(
+          in + range.start * static_cast<int64_t>(sizeof(Offset)), range.count, in, out));
     }
     return Status::OK();
+  }
+};
+
+template <typename Offset>
+class VariableCodec final : public OffsetsCodec<Offset, VariableCodec<Offset>> {
+ public:
+  Status Append(const uint8_t* offsets, int64_t count, const uint8_t* bytes,
+                ValueSink* out) const {
+    return out->AppendVariable<Offset>(offsets, count, bytes);
   }
 };
 
@@ -301,24 +310,12 @@ Status ExpandAll(const FsstTable& table, const uint8_t* offsets, int64_t count,
 
 // Text compressed with a symbol table; the codes are Variable values.
 template <typename Offset>
-class FsstCodec final : public MiniBlockCodec {
+class FsstCodec final : public OffsetsCodec<Offset, FsstCodec<Offset>> {
  public:
   explicit FsstCodec(FsstTable table) : table_(std::move(table)) {}
-  int num_buffers() const override { return 1; }
-  int64_t MaxValues(int64_t bytes) const override {
-    return bytes / static_cast<int64_t>(sizeof(Offset));
-  }
-  Status Decode(std::span<const Bytes> buffers, int64_t num_values,
-                std::span<const ValueRange> ranges, ValueSink* out) const override {
-    for (const ValueRange& range : ranges) {
-      if (range.count == 0) continue;
-      GLAIVE_RETURN_NOT_OK(CheckOffsets<Offset>(buffers[0], num_values, range));
-      const uint8_t* in = buffers[0].data();
-      GLAIVE_RETURN_NOT_OK(ExpandAll<Offset>(
-          table_, in + range.start * static_cast<int64_t>(sizeof(Offset)), range.count,
-          in, out));
-    }
-    return Status::OK();
+  Status Append(const uint8_t* offsets, int64_t count, const uint8_t* bytes,
+                ValueSink* out) const {
+    return ExpandAll<Offset>(table_, offsets, count, bytes, out);
   }
 
  private:

@@ -8,18 +8,11 @@
 #include "exec/compact_rewrite.h"
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
+#include "table/data_file.h"
 #include "table/writer_turn.h"
 
 namespace glaive::exec {
 namespace {
-
-int64_t BytesOf(const table::Dataset& dataset, int index) {
-  uint64_t bytes = 0;
-  for (const auto& file : dataset.fragment(index).files()) {
-    bytes += file.file_size_bytes();
-  }
-  return static_cast<int64_t>(bytes);
-}
 
 bool HasBlobDescriptors(const std::vector<file::Field>& fields) {
   return std::any_of(fields.begin(), fields.end(), [](const file::Field& field) {
@@ -43,7 +36,7 @@ Result<int> PlanFold(const table::Dataset& dataset, const FoldOptions& options) 
     const int64_t live = dataset.live_rows(i);
     const bool mostly_deleted = live <= dataset.physical_rows(i) / 2;
     if (!coverage[static_cast<size_t>(i)].empty()) break;
-    const int64_t size = BytesOf(dataset, i);
+    const int64_t size = table::DataFileBytes(dataset.fragment(i));
     if (!mostly_deleted &&
         (dataset.physical_rows(i) >= options.max_rows || size >= options.max_bytes)) {
       break;

@@ -10,6 +10,7 @@
 
 #include "exec/compact.h"
 #include "format/table.pb.h"
+#include "table/data_file.h"
 
 namespace glaive::exec {
 namespace {
@@ -114,9 +115,7 @@ Result<CompactionPlan> PlanCompaction(const table::Dataset& dataset,
       continue;
     }
     if (options.max_source_bytes) {
-      for (const auto& file : dataset.fragment(i).files()) {
-        candidate.bytes += static_cast<int64_t>(file.file_size_bytes());
-      }
+      candidate.bytes = table::DataFileBytes(dataset.fragment(i));
     }
     bin.push_back(candidate);
   }

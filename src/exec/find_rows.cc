@@ -3,8 +3,7 @@
 #include <numeric>
 #include <utility>
 
-#include "exec/fragment_rows.h"
-#include "exec/morsel.h"
+#include "exec/selected_rows.h"
 #include "runtime/runtime.h"
 
 namespace glaive::exec {
@@ -28,27 +27,22 @@ Result<std::vector<FoundRows>> FindRows(const table::Dataset& dataset,
   GLAIVE_RETURN_NOT_OK(dataset.env().runtime->ParallelFor(
       static_cast<int64_t>(morsels.tasks.size()),
       [&](int64_t t) -> Status {
-        const MorselTask& task = morsels.tasks[static_cast<size_t>(t)];
-        for (size_t m = task.begin; m < task.end; ++m) {
-          const Morsel& morsel = morsels.morsels[m];
-          GLAIVE_ASSIGN_OR_RETURN(const auto fragment,
-                                  FragmentRows::Open(dataset, *state, morsel.fragment));
-          GLAIVE_ASSIGN_OR_RETURN(
-              const RowMask mask,
-              SelectRows(fragment, plan.get(), morsel.start, morsel.count));
-          found[m] = {morsel.fragment, morsel.start, morsel.count, {}};
-          if (mask.count == 0) continue;
-          std::vector<uint32_t>& offsets = found[m].offsets;
-          if (mask.all()) {
-            offsets.resize(static_cast<size_t>(morsel.count));
-            std::iota(offsets.begin(), offsets.end(),
-                      static_cast<uint32_t>(morsel.start));
-          } else {
-            const std::vector<int64_t> places = mask.Offsets(morsel.start);
-            offsets.assign(places.begin(), places.end());
-          }
-        }
-        return Status::OK();
+        return ForEachSelection(
+            dataset, *state, plan.get(), morsels, morsels.tasks[static_cast<size_t>(t)],
+            [&](size_t m, const FragmentRows&, const RowMask& mask) -> Status {
+              const Morsel& morsel = morsels.morsels[m];
+              found[m] = {morsel.fragment, morsel.start, morsel.count, {}};
+              std::vector<uint32_t>& offsets = found[m].offsets;
+              if (mask.all()) {
+                offsets.resize(static_cast<size_t>(morsel.count));
+                std::iota(offsets.begin(), offsets.end(),
+                          static_cast<uint32_t>(morsel.start));
+              } else {
+                const std::vector<int64_t> places = mask.Offsets(morsel.start);
+                offsets.assign(places.begin(), places.end());
+              }
+              return Status::OK();
+            });
       },
       cancel));
   std::erase_if(found, [](const FoundRows& rows) { return rows.offsets.empty(); });

@@ -1,11 +1,10 @@
 #include "exec/retry.h"
 
 #include <algorithm>
-#include <random>
 #include <string>
-#include <thread>
 
 #include "runtime/cancel.h"
+#include "table/backoff.h"
 
 namespace glaive::exec {
 namespace {
@@ -24,12 +23,9 @@ Status RetryLoop::Failed(const Status& status, CancelToken* cancel) {
                          " attempts against concurrent commits: " + status.message());
   }
   if (cancel != nullptr) GLAIVE_RETURN_NOT_OK(cancel->CheckOnCaller());
-  // Full jitter: writers that collided once draw different pauses.
-  thread_local std::minstd_rand random(std::random_device{}());
-  const int64_t longest =
-      std::min<int64_t>(kLongestPauseUs, kFirstPauseUs << std::min(attempts_ - 1, 16));
-  std::uniform_int_distribution<int64_t> pause(0, longest);
-  std::this_thread::sleep_for(std::chrono::microseconds(pause(random)));
+  table::PauseAtRandom(
+      std::chrono::microseconds(1),
+      std::min<int64_t>(kLongestPauseUs, kFirstPauseUs << std::min(attempts_ - 1, 16)));
   ++attempts_;
   return Status::OK();
 }

@@ -10,6 +10,7 @@
 
 #include "exec/fragment_rows.h"
 #include "exec/scanner.h"
+#include "exec/selected_rows.h"
 #include "runtime/cancel.h"
 #include "runtime/runtime.h"
 #include "table/deletion_vector.h"
@@ -182,19 +183,13 @@ Result<int64_t> CountRows(const table::Dataset& dataset, const std::string& filt
   GLAIVE_RETURN_NOT_OK(runtime.ParallelFor(
       static_cast<int64_t>(morsels.tasks.size()),
       [&](int64_t t) -> Status {
-        const MorselTask& task = morsels.tasks[static_cast<size_t>(t)];
-        int64_t count = 0;
-        for (size_t m = task.begin; m < task.end; ++m) {
-          const Morsel& morsel = morsels.morsels[m];
-          GLAIVE_ASSIGN_OR_RETURN(const auto fragment,
-                                  FragmentRows::Open(dataset, *state, morsel.fragment));
-          GLAIVE_ASSIGN_OR_RETURN(
-              const RowMask mask,
-              SelectRows(fragment, plan.get(), morsel.start, morsel.count));
-          count += mask.count;
-        }
-        counts[static_cast<size_t>(t)] = count;
-        return Status::OK();
+        const auto task = static_cast<size_t>(t);
+        return ForEachSelection(
+            dataset, *state, plan.get(), morsels, morsels.tasks[task],
+            [&](size_t, const FragmentRows&, const RowMask& mask) -> Status {
+              counts[task] += mask.count;
+              return Status::OK();
+            });
       },
       cancel));
   int64_t total = 0;

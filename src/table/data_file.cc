@@ -79,6 +79,12 @@ Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
   return *reader;
 }
 
+int64_t DataFileBytes(const lance::table::DataFragment& fragment) {
+  uint64_t bytes = 0;
+  for (const auto& file : fragment.files()) bytes += file.file_size_bytes();
+  return static_cast<int64_t>(bytes);
+}
+
 void ForgetDataFile(const TableEnv& env, const lance::table::DataFile& file) {
   if (env.runtime == nullptr) return;
   auto place = PlaceOf(env, file);

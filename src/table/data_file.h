@@ -10,7 +10,8 @@
 
 namespace lance::table {
 class DataFile;
-}
+class DataFragment;
+}  // namespace lance::table
 
 namespace glaive::table {
 
@@ -21,6 +22,9 @@ Result<file::FileVersion> DataFileVersionOf(const lance::table::DataFile& file);
 // Without a runtime (it may have ended before a reader of the table) nothing is shared.
 Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
     const TableEnv& env, const lance::table::DataFile& file);
+
+// Bytes of all data files of a fragment, as the manifest knows them.
+int64_t DataFileBytes(const lance::table::DataFragment& fragment);
 
 // Lets the next OpenDataFile read the file's metadata again.
 void ForgetDataFile(const TableEnv& env, const lance::table::DataFile& file);

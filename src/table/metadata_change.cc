@@ -8,6 +8,7 @@
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
 #include "table/schema_change.h"
+#include "table/update_map.h"
 
 namespace glaive::table {
 namespace {
@@ -42,17 +43,6 @@ void ToProto(const MapUpdate& update, UpdateMap* out) {
       entry->set_value(*value);
     } else {
       entry->clear_value();
-    }
-  }
-}
-
-void Apply(const UpdateMap& update, std::map<std::string, std::string>* map) {
-  if (update.replace()) map->clear();
-  for (const auto& entry : update.update_entries()) {
-    if (entry.has_value()) {
-      (*map)[entry.key()] = entry.value();
-    } else {
-      map->erase(entry.key());
     }
   }
 }
@@ -113,7 +103,7 @@ Result<Dataset::Ptr> UpdateFieldMetadata(const Dataset& dataset,
     ToProto(update.update, &(*maps)[field->id]);
   }
   std::vector<file::Field> fields = dataset.schema().fields();
-  for (const auto& [id, map] : *maps) Apply(map, &Find(&fields, id)->metadata);
+  for (const auto& [id, map] : *maps) ApplyUpdateMap(map, &Find(&fields, id)->metadata);
   const file::Schema after(std::move(fields));
   const auto key = PrimaryKeyOf(dataset.schema());
   if (!key.empty() && PrimaryKeyOf(after) != key) {

@@ -9,6 +9,7 @@
 #include "table/next_manifest_builder.h"
 #include "table/row_ids.h"
 #include "table/transaction.h"
+#include "table/update_map.h"
 
 namespace glaive::table {
 namespace {
@@ -16,24 +17,11 @@ namespace {
 using lance::file::Field;
 using lance::table::DataFile;
 using lance::table::DataFragment;
-using lance::table::UpdateMap;
 using FieldList = google::protobuf::RepeatedPtrField<Field>;
 
 constexpr int32_t kTombstone = -2;
 constexpr char kPrimaryKey[] = "lance-schema:unenforced-primary-key";
 constexpr char kPrimaryKeyPosition[] = "lance-schema:unenforced-primary-key:position";
-
-template <typename StringMap>
-void ApplyUpdateMap(const UpdateMap& update, StringMap* map) {
-  if (update.replace()) map->clear();
-  for (const auto& entry : update.update_entries()) {
-    if (entry.has_value()) {
-      (*map)[entry.key()] = entry.value();
-    } else {
-      map->erase(entry.key());
-    }
-  }
-}
 
 std::set<int32_t> IdsOf(const FieldList& fields) {
   std::set<int32_t> ids;
