@@ -27,6 +27,11 @@ namespace {
 
 constexpr int64_t kMorselRows = 131072;
 constexpr int64_t kMorselBytes = int64_t{8} << 20;
+// Pages are encoded while later rows are computed: one page for all of a narrow column
+// would be encoded when nothing else is left to do.
+constexpr int64_t kNarrowPageBytes = int64_t{2} << 20;
+// Each holds a descriptor.
+constexpr int kMostUnsynced = 16;
 
 using BatchPtr = std::shared_ptr<arrow::RecordBatch>;
 
@@ -184,7 +189,8 @@ ColumnFiles::ColumnFiles(table::Dataset::Ptr dataset, file::Schema columns,
     : dataset_(std::move(dataset)),
       columns_(std::move(columns)),
       options_(std::move(options)),
-      files_(static_cast<size_t>(dataset_->num_fragments())) {}
+      files_(static_cast<size_t>(dataset_->num_fragments())),
+      unsynced_(*dataset_->env().store) {}
 
 ColumnFiles::~ColumnFiles() {
   if (kept_) return;
@@ -198,6 +204,11 @@ Result<std::unique_ptr<ColumnFiles::Writer>> ColumnFiles::Open(int fragment) {
   const std::string name = table::NewDataFileName();
   file::FileWriterOptions options;
   options.version = dataset_->file_version();
+  const auto stored = columns_.ToArrow();
+  if (std::all_of(stored->fields().begin(), stored->fields().end(),
+                  [](const auto& f) { return arrow::is_primitive(f->type()->id()); })) {
+    options.page_bytes = kNarrowPageBytes;
+  }
   GLAIVE_ASSIGN_OR_RETURN(
       auto file, file::FileWriter::Make(*dataset_->env().store, table::DataFilePath(name),
                                         columns_, options));
@@ -238,12 +249,17 @@ Status ColumnFiles::Writer::WriteLive(const BatchPtr& live, const RowMask& mask,
 }
 
 Status ColumnFiles::Writer::Finish() {
+  // Some are left to the commit, which brings them to the disk all at once.
+  bool later = false;
   {
     // Before Finish: it may publish and still fail.
     std::lock_guard lock(owner_->mutex_);
     owner_->paths_.push_back(table::DataFilePath(name_));
+    later = owner_->num_unsynced_++ < kMostUnsynced;
   }
-  GLAIVE_ASSIGN_OR_RETURN(const file::FileWriteSummary summary, file_->Finish());
+  std::unique_ptr<io::ObjectWriter> complete;
+  GLAIVE_ASSIGN_OR_RETURN(const file::FileWriteSummary summary,
+                          file_->Finish(later ? &complete : nullptr));
   const int64_t expected = owner_->dataset_->physical_rows(fragment_);
   if (summary.num_rows != expected) {
     return InternalError("column file of fragment ",
@@ -259,6 +275,9 @@ Status ColumnFiles::Writer::Finish() {
   entry->set_file_major_version(major);
   entry->set_file_minor_version(minor);
   entry->set_file_size_bytes(static_cast<uint64_t>(summary.size_bytes));
+  if (later) {
+    owner_->unsynced_.Add(table::DataFilePath(name_), std::move(complete));
+  }
   std::lock_guard lock(owner_->mutex_);
   owner_->files_[static_cast<size_t>(fragment_)] = std::move(entry);
   return Status::OK();
@@ -317,13 +336,9 @@ Result<table::Dataset::Ptr> ChangeWithRetries(
     table::Dataset::Ptr dataset, const char* what, CancelToken* cancel,
     const std::function<Result<table::Dataset::Ptr>(const table::Dataset::Ptr&)>&
         change) {
-  RetryLoop retry({}, what);
-  while (true) {
-    auto changed = change(dataset);
-    if (changed.ok()) return changed;
-    GLAIVE_RETURN_NOT_OK(retry.Failed(changed.status(), cancel));
-    GLAIVE_ASSIGN_OR_RETURN(dataset, dataset->Latest());
-  }
+  return RunWithRetries(
+      std::move(dataset), {}, what, cancel,
+      [&](const table::Dataset::Ptr& snapshot, int) { return change(snapshot); });
 }
 
 Result<table::Dataset::Ptr> CommitSchema(const table::Dataset& dataset,

@@ -15,6 +15,7 @@
 #include "exec/fragment_rows.h"
 #include "file/schema.h"
 #include "table/dataset.h"
+#include "table/unsynced_files.h"
 
 namespace lance::table {
 class DataFile;
@@ -87,7 +88,9 @@ class ColumnFiles {
   std::mutex mutex_;
   std::vector<std::string> paths_;                              // guarded by mutex_
   std::vector<std::unique_ptr<lance::table::DataFile>> files_;  // by fragment; by mutex_
-  int64_t rows_ = 0;                                            // guarded by mutex_
+  table::UnsyncedFiles unsynced_;
+  int num_unsynced_ = 0;  // guarded by mutex_
+  int64_t rows_ = 0;      // guarded by mutex_
   bool kept_ = false;
 };
 
@@ -107,7 +110,7 @@ Status ComputeColumns(ColumnFiles* files, const OutputPlan& input,
                       const ColumnFunction& whole = nullptr);
 
 // Runs `change` on `dataset`, and again on the latest version when a concurrent commit
-// was faster: see RetryPolicy.
+// was faster: see RunWithRetries.
 Result<table::Dataset::Ptr> ChangeWithRetries(
     table::Dataset::Ptr dataset, const char* what, CancelToken* cancel,
     const std::function<Result<table::Dataset::Ptr>(const table::Dataset::Ptr&)>& change);

@@ -17,16 +17,16 @@ Result<DeleteResult> Delete(table::Dataset::Ptr dataset, const std::string& pred
   }
   return RunWithRetries(
       std::move(dataset), retry, "delete", cancel,
-      [&](const table::Dataset& snapshot, int) -> Result<DeleteResult> {
+      [&](const table::Dataset::Ptr& snapshot, int) -> Result<DeleteResult> {
         if (cancel != nullptr) GLAIVE_RETURN_NOT_OK(cancel->CheckOnCaller());
-        GLAIVE_ASSIGN_OR_RETURN(const auto found, FindRows(snapshot, predicate, cancel));
+        GLAIVE_ASSIGN_OR_RETURN(const auto found, FindRows(*snapshot, predicate, cancel));
         DeleteResult result;
         for (const FoundRows& range : found) {
           result.num_deleted_rows += static_cast<int64_t>(range.offsets.size());
         }
         GLAIVE_ASSIGN_OR_RETURN(
             result.dataset,
-            snapshot.CommitDelete(ToDeletedRows(snapshot, found), predicate));
+            snapshot->CommitDelete(ToDeletedRows(*snapshot, found), predicate));
         return result;
       });
 }

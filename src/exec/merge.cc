@@ -315,9 +315,9 @@ Result<MergeResult> MergeInsert(table::Dataset::Ptr dataset,
   source.reset();
   return RunWithRetries(
       std::move(dataset), options.retry, "merge insert", options.cancel,
-      [&](const table::Dataset& snapshot, int attempt) -> Result<MergeResult> {
+      [&](const table::Dataset::Ptr& snapshot, int attempt) -> Result<MergeResult> {
         GLAIVE_ASSIGN_OR_RETURN(MergeResult result,
-                                MergeOnce(snapshot, *rows, options, Commit::kYes));
+                                MergeOnce(*snapshot, *rows, options, Commit::kYes));
         result.num_attempts = attempt;
         return result;
       });

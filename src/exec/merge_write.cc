@@ -21,6 +21,7 @@
 #include "format/transaction.pb.h"
 #include "runtime/cancel.h"
 #include "runtime/runtime.h"
+#include "table/data_file.h"
 
 namespace glaive::exec {
 namespace {
@@ -409,18 +410,17 @@ Status MergeWriter::Impl::WritePiece(const BatchPtr& piece, int64_t first_row,
 Status MergeWriter::Impl::Finish(const Matches& matches, table::RowUpdate* update,
                                  MergeResult* result) {
   if (updates != nullptr) {
-    GLAIVE_ASSIGN_OR_RETURN(update->new_fragments, updates->Finish());
+    GLAIVE_ASSIGN_OR_RETURN(update->new_fragments,
+                            updates->Finish(table::LastFile::kLeftToCommit));
     GLAIVE_RETURN_NOT_OK(identity.Stamp(&update->new_fragments));
   }
   if (inserts != nullptr) {
-    GLAIVE_ASSIGN_OR_RETURN(auto added, inserts->Finish());
+    GLAIVE_ASSIGN_OR_RETURN(auto added, inserts->Finish(table::LastFile::kLeftToCommit));
     for (auto& fragment : added) update->new_fragments.push_back(std::move(fragment));
   }
   for (const auto& fragment : update->new_fragments) {
-    for (const auto& file : fragment.files()) {
-      ++result->num_files_written;
-      result->bytes_written += static_cast<int64_t>(file.file_size_bytes());
-    }
+    result->num_files_written += fragment.files_size();
+    result->bytes_written += table::DataFileBytes(fragment);
   }
   result->num_inserted_rows = num_inserted;
   std::vector<Match> gone =

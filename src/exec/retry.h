@@ -36,13 +36,13 @@ class RetryLoop {
   int attempts_ = 1;
 };
 
-// Runs `attempt`, a function from a snapshot to a Result, on `dataset` and, for as long
-// as it loses against concurrent commits and the policy allows, on newer versions. Takes
-// turns with the other writers of this process.
+// Runs `attempt`, a function from a snapshot and the number of the attempt to a Result,
+// on `dataset` and, for as long as it loses against concurrent commits and the policy
+// allows, on newer versions. Takes turns with the other writers of this process.
 template <typename Attempt>
 auto RunWithRetries(table::Dataset::Ptr dataset, const RetryPolicy& policy,
                     std::string_view what, CancelToken* cancel, Attempt&& attempt)
-    -> decltype(attempt(*dataset, 1)) {
+    -> decltype(attempt(dataset, 1)) {
   RetryLoop retry(policy, what);
   auto kind = table::TurnKind::kAmongOthers;
   while (true) {
@@ -52,7 +52,7 @@ auto RunWithRetries(table::Dataset::Ptr dataset, const RetryPolicy& policy,
         // Only now: whoever ran before us has committed.
         GLAIVE_ASSIGN_OR_RETURN(dataset, dataset->Latest());
       }
-      auto result = attempt(*dataset, retry.attempts());
+      auto result = attempt(dataset, retry.attempts());
       if (result.ok()) return result;
       turn.GiveBack();
       GLAIVE_RETURN_NOT_OK(retry.Failed(result.status(), cancel));

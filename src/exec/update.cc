@@ -269,7 +269,7 @@ Status WriteRows(const table::Dataset& dataset, const UpdatePlan& plan,
       GLAIVE_RETURN_NOT_OK(identity.Add(fragment, range.offsets));
     }
   }
-  GLAIVE_ASSIGN_OR_RETURN(*fragments, writer->Finish());
+  GLAIVE_ASSIGN_OR_RETURN(*fragments, writer->Finish(table::LastFile::kLeftToCommit));
   return identity.Stamp(fragments);
 }
 
@@ -301,9 +301,10 @@ Result<UpdateResult> UpdateOnce(const table::Dataset& dataset,
 }  // namespace
 
 Result<UpdateResult> Update(table::Dataset::Ptr dataset, const UpdateOptions& options) {
-  return RunWithRetries(
-      std::move(dataset), options.retry, "update", options.cancel,
-      [&](const table::Dataset& snapshot, int) { return UpdateOnce(snapshot, options); });
+  return RunWithRetries(std::move(dataset), options.retry, "update", options.cancel,
+                        [&](const table::Dataset::Ptr& snapshot, int) {
+                          return UpdateOnce(*snapshot, options);
+                        });
 }
 
 }  // namespace glaive::exec

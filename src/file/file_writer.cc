@@ -249,7 +249,8 @@ void FileWriter::AddSchemaMetadata(std::string key, std::string value) {
   impl_->extra_metadata[std::move(key)] = std::move(value);
 }
 
-Result<FileWriteSummary> FileWriter::Finish() {
+Result<FileWriteSummary> FileWriter::Finish(
+    std::unique_ptr<io::ObjectWriter>* unpublished) {
   Impl& impl = *impl_;
   GLAIVE_RETURN_NOT_OK(impl.CheckOpen());
   FileWriteSummary summary;
@@ -261,7 +262,7 @@ Result<FileWriteSummary> FileWriter::Finish() {
     }
     GLAIVE_RETURN_NOT_OK(impl.WriteTail(&summary));
     GLAIVE_RETURN_NOT_OK(impl.blobs->Finish());
-    return impl.writer->Finish();
+    return unpublished != nullptr ? Status::OK() : impl.writer->Finish();
   };
   Status status = run();
   if (!status.ok()) {
@@ -269,6 +270,7 @@ Result<FileWriteSummary> FileWriter::Finish() {
     return WithContext(status, "file '" + impl.path + "'");
   }
   impl.done = true;
+  if (unpublished != nullptr) *unpublished = std::move(impl.writer);
   summary.blob_files = impl.blobs->files();
   int32_t number = 0;
   for (const Field* field :

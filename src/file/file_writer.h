@@ -14,7 +14,8 @@
 
 namespace glaive::io {
 class ObjectStore;
-}
+class ObjectWriter;
+}  // namespace glaive::io
 
 namespace glaive::file {
 
@@ -57,7 +58,10 @@ class FileWriter {
   Result<int> AddGlobalBuffer(std::shared_ptr<arrow::Buffer> bytes);
   // Key/value pair of the schema metadata in the file.
   void AddSchemaMetadata(std::string key, std::string value);
-  Result<FileWriteSummary> Finish();
+  // `unpublished`, when given, receives the complete object: the caller publishes it by
+  // its Finish, or drops it.
+  Result<FileWriteSummary> Finish(
+      std::unique_ptr<io::ObjectWriter>* unpublished = nullptr);
   void Abort();
 
   int64_t num_rows() const;

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include <sys/stat.h>
+
 #include "io/path.h"
 
 namespace glaive::io {
@@ -16,6 +18,7 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 // Writeback starts each time this much is new, so that the sync at the end finds little
 // to do.
 constexpr int64_t kWritebackBytes = int64_t{8} << 20;
+constexpr size_t kMostInPlace = 64;
 
 // Creates a temporary file for `path`, and the directories above it when they are
 // missing.
@@ -36,6 +39,18 @@ Status RenameInto(const std::string& temporary, const std::string& path, bool du
     return ErrnoStatus(errno, "create", path);
   }
   return durable ? SyncDirectory(std::string(ParentPath(path))) : Status::OK();
+}
+
+// Cut afterwards, so that nobody finds an empty file.
+Status OverwriteFile(int fd, std::span<const uint8_t> bytes, const std::string& path) {
+  struct stat info;
+  if (::fstat(fd, &info) != 0) return ErrnoStatus(errno, "look at", path);
+  GLAIVE_RETURN_NOT_OK(WriteAll(fd, bytes, path));
+  const auto size = static_cast<int64_t>(bytes.size());
+  if (info.st_size > size && ::ftruncate(fd, size) != 0) {
+    return ErrnoStatus(errno, "write", path);
+  }
+  return Status::OK();
 }
 
 }  // namespace
@@ -92,13 +107,18 @@ Status LocalWriter::Finish() {
   if (!fd_.valid()) return Closed("file '", path_, "' was finished or aborted already");
   Status status = failure_;
   if (status.ok()) status = Flush();
-  if (status.ok()) status = SyncFile(fd_.get(), path_);
-  if (status.ok()) status = RenameInto(temporary_, path_, true);
+  if (status.ok()) status = RenameInto(temporary_, path_, false);
   if (!status.ok()) {
     Abort();
     return status;
   }
+  status = SyncFile(fd_.get(), path_);
+  if (status.ok()) status = SyncDirectory(std::string(ParentPath(path_)));
   fd_.Close();
+  if (!status.ok()) {
+    ::unlink(path_.c_str());
+    return status;
+  }
   buffer_.reset();
   return Status::OK();
 }
@@ -112,6 +132,10 @@ void LocalWriter::Abort() {
 
 Status ReplaceFile(const std::string& path, std::span<const uint8_t> bytes,
                    bool durable) {
+  if (!durable && bytes.size() <= kMostInPlace) {
+    const FileDescriptor fd = OpenFile(path, O_WRONLY | O_NOFOLLOW);
+    if (fd.valid()) return OverwriteFile(fd.get(), bytes, path);
+  }
   const std::string temporary = TemporaryPathFor(path);
   GLAIVE_ASSIGN_OR_RETURN(FileDescriptor fd, CreateTemporary(path, temporary, durable));
   Status status = WriteAll(fd.get(), bytes, path);

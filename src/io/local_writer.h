@@ -12,7 +12,10 @@
 
 namespace glaive::io {
 
-// Streams into a temporary file beside `path`, renamed at Finish. Not thread-safe.
+// Streams into a temporary file beside `path`, renamed at Finish. The rename comes before
+// the sync: where metadata is journalled, that is one wait for the journal instead of
+// two. A crash in between may leave a file with holes, which nothing names. Not
+// thread-safe.
 class LocalWriter : public ObjectWriter {
  public:
   // `path` is absolute. Missing directories above it are created.
@@ -40,7 +43,9 @@ class LocalWriter : public ObjectWriter {
   Status failure_;  // of an Append: Finish must not publish a file with a hole
 };
 
-// Puts `bytes` under the absolute `path` in place of what was there, in one step.
+// Puts `bytes` under the absolute `path` in place of what was there, in one step. A few
+// bytes that need not be durable are written over the old ones: a rename over a file
+// makes some file systems write the new one out at once.
 Status ReplaceFile(const std::string& path, std::span<const uint8_t> bytes, bool durable);
 
 }  // namespace glaive::io

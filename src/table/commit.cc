@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
 #include "io/object_store.h"
+#include "table/backoff.h"
 #include "table/bases.h"
 #include "table/cleanup.h"
 #include "table/conflict.h"
@@ -16,6 +16,7 @@
 #include "table/manifest.h"
 #include "table/row_deletions.h"
 #include "table/transaction.h"
+#include "table/unsynced_files.h"
 
 namespace glaive::table {
 namespace {
@@ -37,9 +38,7 @@ void BackOff(int attempt, Clock::duration first_attempt) {
   const auto unit =
       std::min<Clock::duration>(first_attempt + first_attempt / 10, kMaxBackoffUnit);
   const int window = std::min(1 << std::min(attempt, 16), kMaxBackoffSlots);
-  const auto slots =
-      static_cast<int64_t>(RandomU64() % static_cast<uint64_t>(window + 1));
-  std::this_thread::sleep_for(unit * slots);
+  PauseAtRandom(unit, window);
 }
 
 class Committer {
@@ -137,7 +136,7 @@ class Committer {
       GLAIVE_ASSIGN_OR_RETURN(
           const bool rebased,
           RebaseRowDeletions(env_, *options_.deleted_rows, *read_, *newest, merge_,
-                             &transaction_, options_.deletion_files));
+                             &transaction_, options_.deletion_files, options_.unsynced));
       if (!rebased) return RetryableError(transaction_, *last_theirs_, newest->version());
     }
     return SnapshotPtr();
@@ -227,6 +226,7 @@ class Committer {
     GLAIVE_ASSIGN_OR_RETURN(snapshot->bases, Bases::Make(env_, *next.header));
     snapshot->header = std::move(next.header);
 
+    GLAIVE_RETURN_NOT_OK(FinishUnsynced(env_, transaction_));
     GLAIVE_RETURN_NOT_OK(WriteTransactionFile(transaction_bytes));
     Status put = store_.PutIfAbsent(snapshot->path, AsBytes(shared_bytes.view));
     if (!put.ok()) {

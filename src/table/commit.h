@@ -13,6 +13,8 @@
 
 namespace glaive::table {
 
+class UnsyncedFiles;
+
 struct CommitOptions {
   int max_retries = 20;
   NextManifestOptions manifest;
@@ -21,11 +23,14 @@ struct CommitOptions {
   const DeletedRows* deleted_rows = nullptr;
   // Deletion files of the transaction; goes with `deleted_rows`, kept up to date.
   std::vector<std::string>* deletion_files = nullptr;
+  // Those of them that are still to be written; goes with `deleted_rows` too.
+  UnsyncedFiles* unsynced = nullptr;
 };
 
 // `read` is the snapshot that the transaction was made on; null creates a table
-// (AlreadyExists when there is one). Its uuid is filled in when empty. Errors:
-// RetryableConflict, Conflict, TooManyRetries, and what the store says.
+// (AlreadyExists when there is one). Its uuid is filled in when empty. Files that it
+// names and that are not on the disk yet (see UnsyncedFiles) are brought there first.
+// Errors: RetryableConflict, Conflict, TooManyRetries, and what the store says.
 Result<SnapshotPtr> CommitTransaction(const TableEnv& env, SnapshotPtr read,
                                       lance::table::Transaction transaction,
                                       const CommitOptions& options,

@@ -29,6 +29,7 @@
 #include "table/row_ids.h"
 #include "table/snapshot.h"
 #include "table/tags.h"
+#include "table/unsynced_files.h"
 #include "table/view.h"
 #include "table/write.h"
 #include "table/writer_turn.h"
@@ -448,12 +449,15 @@ Result<SnapshotPtr> CommitRows(const TableEnv& env, const SnapshotPtr& snapshot,
   *outcome = CommitOutcome::kNotCommitted;
   transaction.set_read_version(snapshot->version());
   std::vector<std::string> files;
+  UnsyncedFiles unsynced(*env.store);
   CommitOptions options;
   options.max_retries = max_retries;
   options.deleted_rows = &rows;
   options.deletion_files = &files;
+  options.unsynced = &unsynced;
   auto commit = [&]() -> Result<SnapshotPtr> {
-    GLAIVE_RETURN_NOT_OK(WriteRowDeletions(env, *snapshot, rows, &transaction, &files));
+    GLAIVE_RETURN_NOT_OK(
+        WriteRowDeletions(env, *snapshot, rows, &transaction, &files, &unsynced));
     return CommitTransaction(env, snapshot, std::move(transaction), options, outcome);
   };
   auto committed = commit();

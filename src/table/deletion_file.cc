@@ -10,6 +10,7 @@
 #include "table/bases.h"
 #include "table/deletion_vector.h"
 #include "table/names.h"
+#include "table/unsynced_files.h"
 
 namespace glaive::table {
 namespace {
@@ -44,11 +45,9 @@ Result<std::shared_ptr<const DeletionVector>> ReadDeletionFile(
   return vector;
 }
 
-Result<lance::table::DeletionFile> WriteDeletionFile(io::ObjectStore& store,
-                                                     uint64_t fragment_id,
-                                                     uint64_t read_version,
-                                                     const DeletionVector& vector,
-                                                     bool always_bitmap) {
+Result<lance::table::DeletionFile> WriteDeletionFile(
+    io::ObjectStore& store, uint64_t fragment_id, uint64_t read_version,
+    const DeletionVector& vector, bool always_bitmap, UnsyncedFiles* unsynced) {
   lance::table::DeletionFile file;
   file.set_read_version(read_version);
   file.set_id(RandomU64());
@@ -62,6 +61,12 @@ Result<lance::table::DeletionFile> WriteDeletionFile(io::ObjectStore& store,
     GLAIVE_ASSIGN_OR_RETURN(bytes, vector.ToArrow());
   }
   const std::string path = DeletionFilePath(fragment_id, file);
+  if (unsynced != nullptr) {
+    unsynced->Add(path, [&store, path, bytes = std::move(bytes)] {
+      return store.Put(path, bytes);
+    });
+    return file;
+  }
   if (Status put = store.Put(path, bytes); !put.ok()) {
     // It may be there all the same, and nobody will name it.
     Status ignored = store.Delete(path);

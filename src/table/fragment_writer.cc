@@ -10,6 +10,7 @@
 #include "io/object_store.h"
 #include "table/in_flight.h"
 #include "table/names.h"
+#include "table/unsynced_files.h"
 
 namespace glaive::table {
 
@@ -20,6 +21,7 @@ FragmentWriter::FragmentWriter(const TableEnv& env, file::Schema schema,
     : store_(*env.store),
       owned_store_(env.store),
       in_flight_(std::make_shared<InFlightFiles>(*env.store)),
+      unsynced_(std::make_unique<UnsyncedFiles>(*env.store)),
       schema_(std::move(schema)),
       options_(options) {}
 
@@ -63,11 +65,17 @@ Status FragmentWriter::OpenFile() {
   return Status::OK();
 }
 
-Status FragmentWriter::CutFragment() {
+Status FragmentWriter::CutFragment() { return EndFile(LastFile::kDurable); }
+
+Status FragmentWriter::EndFile(LastFile last) {
   if (!writer_) return Status::OK();
   // Before Finish: it may publish and still fail.
   files_.push_back(DataFilePath(name_));
-  GLAIVE_ASSIGN_OR_RETURN(const file::FileWriteSummary summary, writer_->Finish());
+  std::unique_ptr<io::ObjectWriter> complete;
+  const bool later = last == LastFile::kLeftToCommit;
+  GLAIVE_ASSIGN_OR_RETURN(const file::FileWriteSummary summary,
+                          writer_->Finish(later ? &complete : nullptr));
+  if (later) unsynced_->Add(DataFilePath(name_), std::move(complete));
   writer_.reset();
   files_.insert(files_.end(), summary.blob_files.begin(), summary.blob_files.end());
   DataFragment fragment;
@@ -85,8 +93,8 @@ Status FragmentWriter::CutFragment() {
   return Status::OK();
 }
 
-Result<std::vector<DataFragment>> FragmentWriter::Finish() {
-  GLAIVE_RETURN_NOT_OK(CutFragment());
+Result<std::vector<DataFragment>> FragmentWriter::Finish(LastFile last) {
+  GLAIVE_RETURN_NOT_OK(EndFile(last));
   return std::move(fragments_);
 }
 

@@ -20,6 +20,15 @@ class FileWriter;
 namespace glaive::table {
 
 class InFlightFiles;  // table/in_flight.h
+class UnsyncedFiles;  // table/unsynced_files.h
+
+// Where the last file of a writer is when it is finished.
+enum class LastFile : uint8_t {
+  kDurable,
+  // The commit brings it to the disk, beside what else it has to. The writer must live
+  // until then.
+  kLeftToCommit,
+};
 
 struct FragmentWriterOptions {
   file::FileVersion version = file::kDefaultFileVersion;
@@ -28,8 +37,9 @@ struct FragmentWriterOptions {
 };
 
 // Streams batches into data files of bounded size: one fragment per file, without an id,
-// which the commit gives. Files are durable when Finish returns. Unless Keep is called,
-// the destructor deletes them: a failed operation leaves nothing behind. Not thread-safe.
+// which the commit gives. Files are durable when Finish returns, but for what it leaves
+// to the commit. Unless Keep is called, the destructor deletes them: a failed operation
+// leaves nothing behind. Not thread-safe.
 class FragmentWriter {
  public:
   // `schema`: the columns that the batches have, with the field ids of the table.
@@ -44,7 +54,8 @@ class FragmentWriter {
   // Rows written so far, over all files.
   int64_t num_rows() const { return num_rows_; }
   // Ends the last file. No writes after this.
-  Result<std::vector<lance::table::DataFragment>> Finish();
+  Result<std::vector<lance::table::DataFragment>> Finish(
+      LastFile last = LastFile::kDurable);
   // The files are part of a committed version (or may be).
   void Keep() { kept_ = true; }
   // Keeps a clean-up of this process away from the files, until a version names them.
@@ -53,10 +64,12 @@ class FragmentWriter {
 
  private:
   Status OpenFile();
+  Status EndFile(LastFile last);
 
   io::ObjectStore& store_;
   const std::shared_ptr<io::ObjectStore> owned_store_;
   const std::shared_ptr<InFlightFiles> in_flight_;
+  const std::unique_ptr<UnsyncedFiles> unsynced_;
   const file::Schema schema_;
   const FragmentWriterOptions options_;
   std::unique_ptr<file::FileWriter> writer_;

@@ -14,6 +14,7 @@
 #include "table/fragment_open.h"
 #include "table/names.h"
 #include "table/snapshot.h"
+#include "table/unsynced_files.h"
 
 namespace glaive::table {
 namespace {
@@ -23,6 +24,9 @@ using lance::table::DataFragment;
 using lance::table::Transaction;
 using Fragments = google::protobuf::RepeatedPtrField<DataFragment>;
 using FragmentIds = google::protobuf::RepeatedField<uint64_t>;
+
+// More deletion files than this are not held in memory until the commit.
+constexpr size_t kMostUnsynced = 16;
 
 Fragments* UpdatedOf(Transaction* transaction) {
   return transaction->has_update()
@@ -80,7 +84,7 @@ void Forget(const std::string& path, std::vector<std::string>* files) {
 
 Status WriteRowDeletions(const TableEnv& env, const Snapshot& snapshot,
                          const DeletedRows& rows, Transaction* transaction,
-                         std::vector<std::string>* files) {
+                         std::vector<std::string>* files, UnsyncedFiles* unsynced) {
   struct Work {
     uint64_t id = 0;
     int index = 0;
@@ -97,6 +101,7 @@ Status WriteRowDeletions(const TableEnv& env, const Snapshot& snapshot,
     fragment.index = snapshot.fragments->Find(fragment.id);
     fragment.offsets = &offsets;
   }
+  UnsyncedFiles* const later = work.size() <= kMostUnsynced ? unsynced : nullptr;
   std::mutex mutex;  // guards files
   auto write = [&](int64_t i) -> Status {
     Work& fragment = work[static_cast<size_t>(i)];
@@ -115,7 +120,7 @@ Status WriteRowDeletions(const TableEnv& env, const Snapshot& snapshot,
     fragment.updated = state.message();
     GLAIVE_ASSIGN_OR_RETURN(*fragment.updated.mutable_deletion_file(),
                             WriteDeletionFile(*env.store, fragment.id, snapshot.version(),
-                                              *after, /*always_bitmap=*/false));
+                                              *after, /*always_bitmap=*/false, later));
     std::lock_guard lock(mutex);
     files->push_back(DeletionFilePath(fragment.id, fragment.updated.deletion_file()));
     return Status::OK();
@@ -138,8 +143,8 @@ Status WriteRowDeletions(const TableEnv& env, const Snapshot& snapshot,
 
 Result<bool> RebaseRowDeletions(const TableEnv& env, const DeletedRows& rows,
                                 const Snapshot& read, const Snapshot& newest, bool merge,
-                                Transaction* transaction,
-                                std::vector<std::string>* files) {
+                                Transaction* transaction, std::vector<std::string>* files,
+                                UnsyncedFiles* unsynced) {
   Fragments* updated = UpdatedOf(transaction);
   Fragments new_updated;
   FragmentIds new_removed;
@@ -185,8 +190,10 @@ Result<bool> RebaseRowDeletions(const TableEnv& env, const DeletedRows& rows,
       // Written by us for the older version and never published: best effort to leave no
       // litter.
       const std::string path = DeletionFilePath(id, fragment.deletion_file());
-      Status ignored = env.store->Delete(path);
-      static_cast<void>(ignored.ok());
+      if (!unsynced->Drop(path)) {
+        Status ignored = env.store->Delete(path);
+        static_cast<void>(ignored.ok());
+      }
       Forget(path, files);
     }
     if (both->size() >= physical_rows) {

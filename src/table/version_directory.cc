@@ -40,11 +40,21 @@ std::optional<uint64_t> ParseVersionHint(std::string_view text) {
 namespace {
 
 std::optional<uint64_t> ReadHint(io::ObjectStore& store) {
-  auto bytes = store.Get(kVersionHintPath);
-  if (!bytes.ok()) return std::nullopt;
-  return ParseVersionHint(
-      std::string_view(reinterpret_cast<const char*>((*bytes)->data()),
-                       static_cast<size_t>((*bytes)->size())));
+  constexpr int kMostReads = 8;
+  std::optional<uint64_t> before;
+  for (int i = 0; i < kMostReads; ++i) {
+    auto bytes = store.Get(kVersionHintPath);
+    if (!bytes.ok()) return std::nullopt;
+    const std::string_view text(reinterpret_cast<const char*>((*bytes)->data()),
+                                static_cast<size_t>((*bytes)->size()));
+    const auto hint = ParseVersionHint(text);
+    // It may be overwritten in place. Two words are not always copied as one: what is
+    // longer counts when it was read twice.
+    constexpr size_t kTwoWords = 16;
+    if (!hint || text.size() <= kTwoWords || hint == before) return hint;
+    before = hint;
+  }
+  return std::nullopt;
 }
 
 }  // namespace

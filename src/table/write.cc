@@ -178,7 +178,8 @@ Result<SnapshotPtr> WriteTable(const TableEnv& env, arrow::RecordBatchReader& da
   limits.max_bytes_per_file = options.max_bytes_per_file;
   FragmentWriter writer(env, schema, limits);
   GLAIVE_RETURN_NOT_OK(WriteAll(data, options, &writer));
-  GLAIVE_ASSIGN_OR_RETURN(std::vector<DataFragment> fragments, writer.Finish());
+  GLAIVE_ASSIGN_OR_RETURN(std::vector<DataFragment> fragments,
+                          writer.Finish(LastFile::kLeftToCommit));
   google::protobuf::RepeatedPtrField<DataFragment>* added;
   if (append) {
     added = transaction.mutable_append()->mutable_fragments();
