@@ -14,6 +14,7 @@
 #include "io/object_store.h"
 #include "runtime/cancel.h"
 #include "runtime/runtime.h"
+#include "table/data_file.h"
 #include "table/deletion_vector.h"
 #include "table/fragment_reader.h"
 #include "table/fragment_writer.h"
@@ -76,9 +77,10 @@ class Rewriter {
     for (int index : fragments_) live += dataset_.live_rows(index);
     table::FragmentWriterOptions limits;
     limits.version = options_.data_storage_version.value_or(dataset_.file_version());
-    // Fragments of about equal size, none below the target.
+    // Fragments of about equal size, none below the target. A target of no rows is met by
+    // any fragment, so nothing is cut.
     const int64_t parts =
-        std::max<int64_t>(1, live / std::max<int64_t>(1, target_rows()));
+        target_rows() <= 0 ? 1 : std::max<int64_t>(1, live / target_rows());
     limits.max_rows_per_file = std::max<int64_t>(1, (live + parts - 1) / parts);
     if (options_.max_bytes_per_file) {
       limits.max_bytes_per_file = std::max<int64_t>(1, *options_.max_bytes_per_file);
@@ -116,53 +118,62 @@ class Rewriter {
  private:
   int64_t target_rows() const { return options_.target_rows_per_fragment; }
 
-  // Reads a window of pieces on all threads, then writes it, until nothing is left.
+  // Reads a window of pieces on all threads while the one before it is written, until
+  // nothing is left.
   Status Copy(table::FragmentWriter* writer) {
-    size_t slot = 0;
-    int64_t start = 0;
-    std::vector<Piece> window;
-    while (slot < fragments_.size()) {
-      window.clear();
-      int64_t bytes = 0;
-      while (slot < fragments_.size() && window.size() < kWindowPieces &&
-             bytes < kWindowBytes) {
-        const int index = fragments_[slot];
-        const int64_t physical = dataset_.physical_rows(index);
-        const int64_t per_row = RowBytes(index);
-        int64_t most = std::min(options_.batch_size.value_or(kPieceRows), kPieceRows);
-        most = std::clamp<int64_t>(kPieceBytes / per_row, 1, std::max<int64_t>(most, 1));
-        const int64_t count = std::min(most, physical - start);
-        window.push_back({index, start, count, nullptr});
-        bytes += count * per_row;
-        start += count;
-        if (start >= physical) {
-          ++slot;
-          start = 0;
-        }
-      }
+    std::vector<Piece> ready;
+    std::vector<Piece> window = NextWindow();
+    while (!ready.empty() || !window.empty()) {
       GLAIVE_RETURN_NOT_OK(CheckCaller(hooks_.cancel));
+      const int64_t writing = ready.empty() ? 0 : 1;
       GLAIVE_RETURN_NOT_OK(dataset_.env().runtime->ParallelFor(
-          static_cast<int64_t>(window.size()),
-          [&](int64_t i) { return Read(&window[static_cast<size_t>(i)]); },
+          writing + static_cast<int64_t>(window.size()),
+          [&](int64_t i) {
+            return i < writing ? Write(&ready, writer)
+                               : Read(&window[static_cast<size_t>(i - writing)]);
+          },
           hooks_.cancel));
-      for (Piece& piece : window) {
-        if (piece.batch->num_rows() > 0)
-          GLAIVE_RETURN_NOT_OK(writer->Write(*piece.batch));
-        piece.batch.reset();
+      if (writing > 0 && hooks_.progress) hooks_.progress(writer->num_rows());
+      ready = std::move(window);
+      window = NextWindow();
+    }
+    return Status::OK();
+  }
+
+  std::vector<Piece> NextWindow() {
+    std::vector<Piece> window;
+    int64_t bytes = 0;
+    while (slot_ < fragments_.size() && window.size() < kWindowPieces &&
+           bytes < kWindowBytes) {
+      const int index = fragments_[slot_];
+      const int64_t physical = dataset_.physical_rows(index);
+      const int64_t per_row = RowBytes(index);
+      int64_t most = std::min(options_.batch_size.value_or(kPieceRows), kPieceRows);
+      most = std::clamp<int64_t>(kPieceBytes / per_row, 1, std::max<int64_t>(most, 1));
+      const int64_t count = std::min(most, physical - start_);
+      window.push_back({index, start_, count, nullptr});
+      bytes += count * per_row;
+      start_ += count;
+      if (start_ >= physical) {
+        ++slot_;
+        start_ = 0;
       }
-      if (hooks_.progress) hooks_.progress(writer->num_rows());
+    }
+    return window;
+  }
+
+  static Status Write(std::vector<Piece>* pieces, table::FragmentWriter* writer) {
+    for (Piece& piece : *pieces) {
+      if (piece.batch->num_rows() > 0) GLAIVE_RETURN_NOT_OK(writer->Write(*piece.batch));
+      piece.batch.reset();
     }
     return Status::OK();
   }
 
   // On disk, as the manifest knows it.
   int64_t RowBytes(int index) const {
-    uint64_t bytes = 0;
-    for (const auto& file : dataset_.fragment(index).files()) {
-      bytes += file.file_size_bytes();
-    }
     const int64_t rows = std::max<int64_t>(1, dataset_.physical_rows(index));
-    return std::max<int64_t>(1, static_cast<int64_t>(bytes) / rows);
+    return std::max<int64_t>(1, table::DataFileBytes(dataset_.fragment(index)) / rows);
   }
 
   Status Read(Piece* piece) const {
@@ -289,6 +300,9 @@ class Rewriter {
   const CompactionHooks& hooks_;
   const BoundColumns columns_;
   const bool has_blobs_;
+  // Where the next window begins.
+  size_t slot_ = 0;
+  int64_t start_ = 0;
 };
 
 }  // namespace

@@ -91,6 +91,21 @@ TEST(Compaction, NothingToDoCommitsNothing) {
   EXPECT_EQ(done.metrics.fragments_removed, 0);
 }
 
+// As upstream has it: each fragment that is worth it is rewritten by itself, in one
+// piece.
+TEST(Compaction, ATargetOfNoRowsCutsNothing) {
+  const TestTable table = MakeTestTable(4, {30, 20, 25}, 100, 0.5);
+  const int before = table.dataset->num_fragments();
+  ASSERT_OK_AND_ASSIGN(auto done, Compact(table.dataset, Target(0)));
+  EXPECT_EQ(done.metrics.fragments_removed, before);
+  EXPECT_EQ(done.metrics.fragments_added, before);
+  ASSERT_OK_AND_ASSIGN(auto lines, Lines(done.dataset));
+  EXPECT_EQ(lines, Expected(table.rows));
+  ASSERT_OK_AND_ASSIGN(auto again, Compact(done.dataset, Target(0)));
+  EXPECT_EQ(again.metrics.fragments_removed, 0);
+  EXPECT_EQ(again.dataset->version(), done.dataset->version());
+}
+
 TEST(Compaction, IsDoneAgainWhenRowsWereDeletedMeanwhile) {
   const TestTable table = MakeTestTable(2, {20, 20, 20}, 20, 0.0);
   ASSERT_OK_AND_ASSIGN(auto plan, PlanCompaction(*table.dataset, {}));

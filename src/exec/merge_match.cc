@@ -7,8 +7,8 @@
 
 #include <arrow/record_batch.h>
 
-#include "exec/fragment_rows.h"
-#include "exec/morsel.h"
+#include "exec/key_zones.h"
+#include "exec/selected_rows.h"
 #include "runtime/cancel.h"
 #include "runtime/runtime.h"
 
@@ -31,7 +31,8 @@ class Matcher {
         source_(source),
         codec_(codec),
         options_(options),
-        state_(SnapshotState::Of(dataset)) {}
+        state_(SnapshotState::Of(dataset)),
+        zones_(dataset, codec) {}
 
   Result<Matches> Run(const std::vector<std::string>& key_columns) {
     std::vector<std::string> paths;
@@ -73,12 +74,13 @@ class Matcher {
     Status status = dataset_.env().runtime->ParallelFor(
         static_cast<int64_t>(plan_.tasks.size()),
         [&](int64_t t) -> Status {
-          const MorselTask& task = plan_.tasks[static_cast<size_t>(t)];
-          for (size_t m = task.begin; m < task.end; ++m) {
-            GLAIVE_RETURN_NOT_OK(
-                ProbeMorsel(m, table.get(), &found[static_cast<size_t>(t)], &failed_row));
-          }
-          return Status::OK();
+          const auto task = static_cast<size_t>(t);
+          return ForEachSelection(
+              dataset_, *state_, /*filter=*/nullptr, plan_, plan_.tasks[task],
+              [&](size_t m, const FragmentRows& fragment, const RowMask& live) {
+                return ProbeMorsel(m, fragment, live, table.get(), &found[task],
+                                   &failed_row);
+              });
         },
         options_.cancel);
     if (failed_row >= 0) return MatchError(failed_row);
@@ -97,17 +99,16 @@ class Matcher {
   }
 
   // `failed_row`: set to the source row that must not match, or not twice.
-  Status ProbeMorsel(size_t m, KeyTable* table, std::vector<Match>* found,
+  Status ProbeMorsel(size_t m, const FragmentRows& fragment, const RowMask& live,
+                     KeyTable* table, std::vector<Match>* found,
                      std::atomic<int64_t>* failed_row) {
     const Morsel& morsel = plan_.morsels[m];
-    GLAIVE_ASSIGN_OR_RETURN(const auto fragment,
-                            FragmentRows::Open(dataset_, *state_, morsel.fragment));
-    GLAIVE_ASSIGN_OR_RETURN(const RowMask live,
-                            SelectRows(fragment, nullptr, morsel.start, morsel.count));
-    if (live.count == 0) return Status::OK();
+    const KeyZone zone = zones_.Of(morsel);
+    if (!zone.MayHold(*table)) return Status::OK();
     GLAIVE_ASSIGN_OR_RETURN(auto batch,
                             fragment.ReadRange(*keys_, morsel.start, morsel.count));
     GLAIVE_ASSIGN_OR_RETURN(const KeyBatch keys, codec_.Decode(batch->columns()));
+    if (!zone.known) zones_.Remember(morsel, keys);
     const bool pairs = options_.matched == MatchedAction::kUpdate ||
                        options_.matched == MatchedAction::kDelete;
     std::vector<uint64_t>* target =
@@ -176,26 +177,23 @@ class Matcher {
     }
     std::vector<FoundRows> rows(plan_.morsels.size());
     GLAIVE_RETURN_NOT_OK(dataset_.env().runtime->ParallelFor(
-        static_cast<int64_t>(plan_.morsels.size()),
-        [&](int64_t index) -> Status {
-          const auto m = static_cast<size_t>(index);
-          const Morsel& morsel = plan_.morsels[m];
-          GLAIVE_ASSIGN_OR_RETURN(const auto fragment,
-                                  FragmentRows::Open(dataset_, *state_, morsel.fragment));
-          GLAIVE_ASSIGN_OR_RETURN(
-              const RowMask mask,
-              SelectRows(fragment, filter.get(), morsel.start, morsel.count));
-          rows[m] = {morsel.fragment, morsel.start, morsel.count, {}};
-          if (mask.count == 0) return Status::OK();
-          for (int64_t i = 0; i < morsel.count; ++i) {
-            if (!mask.all() &&
-                ((mask.words[static_cast<size_t>(i >> 6)] >> (i & 63)) & 1) == 0) {
-              continue;
-            }
-            if (Matches::Get(target_matched_[m], i)) continue;
-            rows[m].offsets.push_back(static_cast<uint32_t>(morsel.start + i));
-          }
-          return Status::OK();
+        static_cast<int64_t>(plan_.tasks.size()),
+        [&](int64_t t) -> Status {
+          return ForEachSelection(
+              dataset_, *state_, filter.get(), plan_, plan_.tasks[static_cast<size_t>(t)],
+              [&](size_t m, const FragmentRows&, const RowMask& mask) -> Status {
+                const Morsel& morsel = plan_.morsels[m];
+                rows[m] = {morsel.fragment, morsel.start, morsel.count, {}};
+                for (int64_t i = 0; i < morsel.count; ++i) {
+                  if (!mask.all() &&
+                      ((mask.words[static_cast<size_t>(i >> 6)] >> (i & 63)) & 1) == 0) {
+                    continue;
+                  }
+                  if (Matches::Get(target_matched_[m], i)) continue;
+                  rows[m].offsets.push_back(static_cast<uint32_t>(morsel.start + i));
+                }
+                return Status::OK();
+              });
         },
         options_.cancel));
     std::erase_if(rows, [](const FoundRows& range) { return range.offsets.empty(); });
@@ -208,6 +206,7 @@ class Matcher {
   const KeyCodec& codec_;
   const MergeOptions& options_;
   const std::shared_ptr<const SnapshotState> state_;
+  const KeyZones zones_;
   std::shared_ptr<const BoundColumns> keys_;
   MorselPlan plan_;
   Matches result_;

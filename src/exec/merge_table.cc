@@ -31,6 +31,11 @@ bool KeyTable::Add(KeyBatch keys, int64_t first_row, const int64_t* row_numbers,
 void KeyTable::Build(bool first_only) {
   const size_t n = rows_.size();
   matched_.assign(n, 0);
+  if (fixed_ && n > 0) {
+    const auto [least, most] = std::minmax_element(words_.begin(), words_.end());
+    least_word_ = *least;
+    most_word_ = *most;
+  }
   const size_t slots = std::bit_ceil(std::max<size_t>(16, n * 2));
   slots_.assign(slots, Slot());
   slot_mask_ = slots - 1;

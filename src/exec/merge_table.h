@@ -27,6 +27,9 @@ class KeyTable {
   void Build(bool first_only);
 
   size_t size() const { return rows_.size(); }
+  // Bounds of keys that are words; all words when the keys are none.
+  uint64_t least_word() const { return least_word_; }
+  uint64_t most_word() const { return most_word_; }
   // Source row of an entry.
   int64_t row(uint32_t entry) const { return rows_[entry]; }
   // The next entry with the same key; kNone at the end.
@@ -47,9 +50,7 @@ class KeyTable {
   Status Probe(const KeyBatch& keys, const uint64_t* live, Hit&& hit) const {
     if (rows_.empty()) return Status::OK();
     if (fixed_) {
-      if (rows_.size() == 1 && live == nullptr && keys.is_null.empty()) {
-        return ProbeOne(keys, hit);
-      }
+      if (rows_.size() == 1 && keys.is_null.empty()) return ProbeOne(keys, live, hit);
       return ProbeRows(
           keys, live, [&](int64_t i) { return HashWord(keys.words[i], seed_); },
           [&](int64_t i, uint32_t e) { return keys.words[i] == words_[e]; }, hit);
@@ -75,7 +76,7 @@ class KeyTable {
   };
 
   template <typename Hit>
-  Status ProbeOne(const KeyBatch& keys, Hit&& hit) const {
+  Status ProbeOne(const KeyBatch& keys, const uint64_t* live, Hit&& hit) const {
     const uint64_t wanted = words_[0];
     constexpr int64_t kBlock = 512;
     for (int64_t begin = 0; begin < keys.rows; begin += kBlock) {
@@ -86,7 +87,9 @@ class KeyTable {
       }
       if (any == 0) continue;
       for (int64_t i = begin; i < end; ++i) {
-        if (keys.words[i] == wanted) GLAIVE_RETURN_NOT_OK(hit(i, 0));
+        if (keys.words[i] != wanted) continue;
+        if (live != nullptr && ((live[i >> 6] >> (i & 63)) & 1) == 0) continue;
+        GLAIVE_RETURN_NOT_OK(hit(i, 0));
       }
     }
     return Status::OK();
@@ -138,6 +141,8 @@ class KeyTable {
   std::vector<uint8_t> matched_;
   std::vector<Slot> slots_;
   size_t slot_mask_ = 0;
+  uint64_t least_word_ = 0;
+  uint64_t most_word_ = UINT64_MAX;
   std::vector<uint64_t> filter_;  // one bit per hash, many more bits than entries
   int filter_shift_ = 63;
 };
