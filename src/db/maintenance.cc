@@ -124,8 +124,11 @@ class Worker {
   bool Wait(milliseconds most) {
     std::unique_lock lock(mutex_);
     return idle_.wait_for(lock, most, [this] {
-      return !busy_ && std::none_of(entries_.begin(), entries_.end(), [](const auto& e) {
-        return e.second.fold || e.second.prune;
+      const auto now = Clock::now();
+      return !busy_ && std::none_of(entries_.begin(), entries_.end(), [&](const auto& e) {
+        // What is due counts, also while the thread has not woken up for it yet.
+        return e.second.fold || e.second.prune ||
+               (e.second.prune_later && *e.second.prune_later <= now);
       });
     });
   }
@@ -217,8 +220,9 @@ class Worker {
     lock->unlock();
     // Each step by itself: one that fails does not keep the other from being done.
     bool folded = false;
+    bool more = false;
     Status fold_status, prune_status;
-    if (fold) fold_status = FoldOnce(job, token.get(), &folded);
+    if (fold) fold_status = FoldOnce(job, token.get(), &folded, &more);
     if (prune) prune_status = Prune(job, all, token.get());
     lock->lock();
     busy_ = false;
@@ -226,6 +230,8 @@ class Worker {
     Entry& after = entries_[root];
     if (folded) {
       after.backoff = milliseconds(0);
+      // What was written meanwhile, and what the fold itself made ready for another one.
+      after.fold |= more;
     }
     if (!fold_status.ok()) {
       switch (KindOf(fold_status)) {
@@ -251,10 +257,14 @@ class Worker {
     if (KindOf(prune_status) == ErrorKind::kCancelled) after.prune = true;
   }
 
-  static Status FoldOnce(const Entry& job, CancelToken* cancel, bool* folded) {
+  static Status FoldOnce(const Entry& job, CancelToken* cancel, bool* folded,
+                         bool* more) {
     GLAIVE_ASSIGN_OR_RETURN(auto dataset, table::Dataset::Open(job.env));
     GLAIVE_ASSIGN_OR_RETURN(auto done, exec::Fold(*dataset, {}, cancel));
     *folded = done.metrics.fragments_removed > 0;
+    if (!*folded) return Status::OK();
+    auto planned = exec::PlanFold(*done.dataset, {});
+    *more = planned.ok() && *planned >= 0;
     return Status::OK();
   }
 

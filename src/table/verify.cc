@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_set>
 #include <utility>
 
 #include <arrow/record_batch.h>
@@ -94,6 +95,8 @@ class Verifier {
       if (options_.progress) options_.progress(end, count);
     }
     for (int i = 0; i < count; ++i) {
+      DataFragment fragment = dataset_->fragment(i);
+      NoteFiles(&fragment);
       FragmentFinding& finding = findings[static_cast<size_t>(i)];
       report_.files_checked += finding.files;
       report_.rows_checked += finding.rows;
@@ -131,7 +134,17 @@ class Verifier {
   }
 
   Status CheckFragment(int index, FragmentFinding* finding) {
-    const DataFragment& fragment = dataset_->fragment(index);
+    GLAIVE_RETURN_NOT_OK(
+        CheckFiles(dataset_->fragment(index), dataset_->physical_rows(index), finding));
+    if (options_.decode && !finding->rows_lost) {
+      GLAIVE_RETURN_NOT_OK(Decode(index, finding));
+    }
+    return Status::OK();
+  }
+
+  // `rows`: 0 when the manifest does not say.
+  Status CheckFiles(const DataFragment& fragment, int64_t rows,
+                    FragmentFinding* finding) {
     for (const auto& file : fragment.files()) {
       if (file.has_base_id()) continue;  // of another table
       const std::string path = DataFilePath(file.path());
@@ -143,9 +156,9 @@ class Verifier {
       ForgetDataFile(env_, file);
       auto reader = OpenDataFile(env_, file);
       Status status = reader.status();
-      if (status.ok() && (*reader)->num_rows() != dataset_->physical_rows(index)) {
+      if (status.ok() && rows > 0 && (*reader)->num_rows() != rows) {
         status = Corruption("it has ", (*reader)->num_rows(), " rows, the manifest says ",
-                            dataset_->physical_rows(index));
+                            rows);
       }
       if (status.ok()) continue;
       if (!IsDamage(status)) {
@@ -156,15 +169,12 @@ class Verifier {
       finding->rows_lost = true;
     }
     if (fragment.has_deletion_file() && !fragment.deletion_file().has_base_id()) {
-      GLAIVE_RETURN_NOT_OK(CheckDeletions(fragment, index, finding));
-    }
-    if (options_.decode && !finding->rows_lost) {
-      GLAIVE_RETURN_NOT_OK(Decode(index, finding));
+      GLAIVE_RETURN_NOT_OK(CheckDeletions(fragment, rows, finding));
     }
     return Status::OK();
   }
 
-  Status CheckDeletions(const DataFragment& fragment, int index,
+  Status CheckDeletions(const DataFragment& fragment, int64_t rows,
                         FragmentFinding* finding) {
     const std::string path = DeletionFilePath(fragment.id(), fragment.deletion_file());
     ++finding->files;
@@ -172,7 +182,8 @@ class Verifier {
       finding->deletions_lost = true;
       return Status::OK();
     }
-    auto deletions = ReadDeletionFile(env_, fragment, dataset_->physical_rows(index));
+    if (rows == 0) return Status::OK();
+    auto deletions = ReadDeletionFile(env_, fragment, rows);
     Status status = deletions.status();
     const auto expected =
         static_cast<int64_t>(fragment.deletion_file().num_deleted_rows());
@@ -219,7 +230,7 @@ class Verifier {
     return Status::OK();
   }
 
-  // Manifests of all versions, and whether what they name is there.
+  // Manifests of all versions, and the files that only older ones name.
   Status CheckVersions() {
     GLAIVE_ASSIGN_OR_RETURN(auto refs, ListVersionRefs(store_));
     for (auto ref = refs.rbegin(); ref != refs.rend(); ++ref) {
@@ -239,27 +250,64 @@ class Verifier {
              manifest.status().message(), version, -1});
         continue;
       }
-      FileReferences named;
-      if (Status status = named.Add(*manifest); !status.ok()) {
+      if (Status status = known_.Add(*manifest); !status.ok()) {
         report_.problems.push_back(
             {ProblemKind::kCorrupt, path, status.message(), version, -1});
         continue;
       }
-      GLAIVE_RETURN_NOT_OK(known_.Add(*manifest));
-      // Files of other tables lie elsewhere.
-      if (manifest->header->base_paths_size() > 0) continue;
-      for (const std::string& name : named.data) {
-        NoteMissing(DataFilePath(name), version);
-      }
-      for (const std::string& file : named.deletions) NoteMissing(file, version);
+      GLAIVE_RETURN_NOT_OK(CheckOldFiles(*manifest, version));
     }
     return Status::OK();
   }
 
-  void NoteMissing(const std::string& path, int64_t version) {
-    if (sizes_.count(path) > 0 || !reported_.insert(path).second) return;
-    report_.problems.push_back(
-        {ProblemKind::kMissing, path, "there is no such file", version, -1});
+  // Leaves those files in the message that were in no other one yet.
+  void NoteFiles(DataFragment* fragment) {
+    auto* files = fragment->mutable_files();
+    for (int i = files->size() - 1; i >= 0; --i) {
+      const bool fresh = checked_.insert(DataFilePath(files->Get(i).path())).second;
+      if (!fresh) files->DeleteSubrange(i, 1);
+    }
+    if (fragment->has_deletion_file() &&
+        !checked_.insert(DeletionFilePath(fragment->id(), fragment->deletion_file()))
+             .second) {
+      fragment->clear_deletion_file();
+    }
+  }
+
+  // Files that no newer version names: whether they are there, their sizes and footers.
+  Status CheckOldFiles(const ManifestFile& manifest, int64_t version) {
+    std::vector<DataFragment> fragments;
+    for (const FragmentSummary& summary : manifest.fragments) {
+      DataFragment fragment;
+      const std::string_view message =
+          manifest.bytes.view.substr(summary.offset, summary.length);
+      // Versions share most of their fragments.
+      if (!messages_.insert(std::string(message)).second) continue;
+      if (!fragment.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+        return Corruption("fragment ", summary.id, " does not decode");
+      }
+      NoteFiles(&fragment);
+      if (fragment.files_size() == 0 && !fragment.has_deletion_file()) continue;
+      fragments.push_back(std::move(fragment));
+    }
+    std::vector<FragmentFinding> findings(fragments.size());
+    GLAIVE_RETURN_NOT_OK(env_.runtime->ParallelFor(
+        static_cast<int64_t>(fragments.size()),
+        [&](int64_t i) {
+          const DataFragment& fragment = fragments[static_cast<size_t>(i)];
+          return CheckFiles(fragment, static_cast<int64_t>(fragment.physical_rows()),
+                            &findings[static_cast<size_t>(i)]);
+        },
+        options_.cancel));
+    for (FragmentFinding& finding : findings) {
+      report_.files_checked += finding.files;
+      for (VerifyProblem& problem : finding.problems) {
+        if (!reported_.insert(problem.path).second) continue;
+        problem.version = version;
+        report_.problems.push_back(std::move(problem));
+      }
+    }
+    return Status::OK();
   }
 
   void AddForeign() {
@@ -307,6 +355,8 @@ class Verifier {
   Dataset::Ptr dataset_;
   std::map<std::string, int64_t> sizes_;  // of what is there
   std::set<std::string> reported_;
+  std::unordered_set<std::string> checked_;   // paths
+  std::unordered_set<std::string> messages_;  // of fragments
   FileReferences known_;
   VerifyReport report_;
 };

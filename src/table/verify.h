@@ -34,7 +34,8 @@ struct LostRows {
 };
 
 struct VerifyOptions {
-  // Reads every value of the newest version; otherwise footers, page tables and sizes.
+  // Reads every value of the newest version; otherwise footers, page tables and sizes, as
+  // of older versions.
   bool decode = false;
   bool repair = false;
   std::function<void(int64_t fragments_done, int64_t fragments)> progress = {};
@@ -57,10 +58,11 @@ struct VerifyReport {
 };
 
 // The newest version in full; of older ones, whether their manifests can be read and the
-// files they name are there. Repair commits a version without the fragments that have
-// lost files. A fragment whose deletion file is lost keeps all its rows, the deleted ones
-// too. Errors are those of the store; what is wrong with the table is in the report.
-// NotFound when there is no table; Corruption when no version at all can be opened.
+// files they name are there, with the sizes and footers that they should have. Repair
+// commits a version without the fragments that have lost files. A fragment whose deletion
+// file is lost keeps all its rows, the deleted ones too. Errors are those of the store;
+// what is wrong with the table is in the report. NotFound when there is no table;
+// Corruption when no version at all can be opened.
 Result<VerifyReport> Verify(const TableEnv& env, const VerifyOptions& options);
 
 }  // namespace glaive::table

@@ -1,6 +1,8 @@
 // Damaged tables: what is found, what a repair drops.
 #include "table/verify.h"
 
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "format/table.pb.h"
@@ -118,6 +120,41 @@ TEST(Verify, OlderVersions) {
   ASSERT_EQ(Kinds(report), (std::vector<std::string>{"missing"}));
   EXPECT_EQ(report.problems[0].version, 1);
   // Nothing of the newest version is lost, so there is nothing to repair.
+  EXPECT_EQ(report.repaired_version, 0);
+}
+
+TEST(Verify, DamagedFilesThatOnlyOlderVersionsName) {
+  const TableEnv env = MakeEnv(io::MakeMemoryStore());
+  ASSERT_OK(Create(env, {1, 2, 3}).status());
+  ASSERT_OK_AND_ASSIGN(auto appended, Append(env, {4, 5}));
+  ASSERT_OK_AND_ASSIGN(auto deleted, DeleteValues(*appended, {2}));
+  WriteOptions overwrite;
+  overwrite.mode = WriteMode::kOverwrite;
+  ASSERT_OK(WriteValues(env, {9}, overwrite).status());
+  const std::string deletions = DeletionFilePath(0, deleted->fragment(0).deletion_file());
+  const auto damage = [&](const std::string& path, auto change) {
+    std::string bytes = io::Text(env.store->Get(path).ValueOrDie());
+    change(&bytes);
+    ASSERT_OK(env.store->Put(path, io::Bytes(bytes)));
+  };
+  ASSERT_OK_AND_ASSIGN(const auto sound, Verify(MakeEnv(env.store), {}));
+  EXPECT_TRUE(sound.problems.empty());
+  EXPECT_EQ(sound.files_checked, 8);  // 3 data files, 1 deletion file, 4 manifests
+  damage(FileOf(*deleted, 0), [](std::string* bytes) { bytes->back() ^= 1; });
+  damage(FileOf(*deleted, 1), [](std::string* bytes) { bytes->pop_back(); });
+  damage(deletions, [](std::string* bytes) { bytes->resize(bytes->size() / 2); });
+  ASSERT_OK_AND_ASSIGN(const auto report, Verify(MakeEnv(env.store), {.repair = true}));
+  std::map<std::string, std::string> found;
+  for (const auto& problem : report.problems) {
+    found[problem.path] = ProblemKindName(problem.kind);
+    EXPECT_EQ(problem.version, 3);
+    EXPECT_EQ(problem.fragment_id, -1);
+  }
+  EXPECT_EQ(found, (std::map<std::string, std::string>{{FileOf(*deleted, 0), "corrupt"},
+                                                       {FileOf(*deleted, 1), "truncated"},
+                                                       {deletions, "corrupt"}}));
+  EXPECT_FALSE(report.sound());
+  EXPECT_TRUE(report.lost.empty());
   EXPECT_EQ(report.repaired_version, 0);
 }
 
