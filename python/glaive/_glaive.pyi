@@ -618,7 +618,7 @@ class Dataset(_Readable):
         nested: bool = False,
     ) -> pa.Table:
         """Rows by position among the live rows of one fragment."""
-    def read_data_file(self, path: str, offset: int, length: int) -> bytes:
+    def read_data_file(self, path: str, offset: int, length: int, base_id: Optional[int] = None) -> bytes:
         """Bytes of the data file ``path`` (as in ``fragment``), for blobs that lie outside the pages."""
     def uses_v2_manifest_paths(self) -> bool: ...
 

@@ -18,6 +18,7 @@
 #include "memwal.h"
 #include "readable-inl.h"
 #include "schema_changes.h"
+#include "table/bases.h"
 
 namespace glaive::python {
 namespace {
@@ -267,13 +268,17 @@ nb::object TakeFragmentOffsets(PyDataset& self, int64_t fragment_id, nb::object 
 }
 
 nb::bytes ReadDataFile(PyDataset& self, const std::string& path, int64_t offset,
-                       int64_t length) {
+                       int64_t length, std::optional<uint32_t> base_id) {
   Call call;
   auto bytes = call.Run([&]() -> Result<std::shared_ptr<arrow::Buffer>> {
     if (offset < 0 || length < 0) {
       return InvalidInput("Invalid input, offset and length must not be negative");
     }
-    GLAIVE_ASSIGN_OR_RETURN(auto file, self.dataset->env().store->Open("data/" + path));
+    lance::table::DataFile named;
+    named.set_path(path);
+    if (base_id) named.set_base_id(*base_id);
+    GLAIVE_ASSIGN_OR_RETURN(const auto place, table::PlaceOf(self.dataset->env(), named));
+    GLAIVE_ASSIGN_OR_RETURN(auto file, place.store->Open(place.path));
     return file->Read({offset, length});
   });
   return nb::bytes(bytes->data(), static_cast<size_t>(bytes->size()));
@@ -373,7 +378,8 @@ void BindDataset(nb::module_& m) {
       .def("take_fragment_offsets", &TakeFragmentOffsets, "fragment_id"_a, "offsets"_a,
            "columns"_a = none, nb::kw_only(), "with_row_id"_a = false,
            "with_row_address"_a = false, "nested"_a = false)
-      .def("read_data_file", &ReadDataFile, "path"_a, "offset"_a, "length"_a)
+      .def("read_data_file", &ReadDataFile, "path"_a, "offset"_a, "length"_a,
+           "base_id"_a = none)
       .def("uses_v2_manifest_paths", [](PyDataset& self) {
         Call call;
         return call.Run([&] { return db::UsesV2ManifestPaths(*self.dataset); });

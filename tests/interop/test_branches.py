@@ -134,6 +134,32 @@ def test_branches_of_tables(maker, other, sides, tmp_path):
     assert use.run("return sorted(lancedb.connect(uri).open_table('t').branches.list())", uri=uri) == ["old"]
 
 
+TAKE_BLOBS = """
+ds = lance.dataset(uri).checkout_version(('b', None))
+return [blob and blob.read() for blob in ds.take_blobs(column, indices=[0, 1, 2])]
+"""
+
+
+@pytest.mark.parametrize("maker", ["ours", "theirs"])
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_blobs_of_a_branch_lie_in_its_parent(maker, version, sides, tmp_path):
+    uri = str(tmp_path / "t.lance")
+    values = [b"x" * 70_000, b"", b"yy"]
+    blob = pa.field("blob", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    data = pa.table({"a": [1, 2, 3]}).append_column(blob, pa.array(values, pa.large_binary()))
+    make = sides[maker]
+    make.run("lance.write_dataset(data, uri, data_storage_version=version).create_branch('b')", data=data, uri=uri, version=version)
+    # Upstream cannot read them in files of 2.1.
+    readers = ("ours", "theirs") if version == "2.2" else ("ours",)
+    for reader in readers:
+        assert sides[reader].run(TAKE_BLOBS, uri=uri, column="blob") == values
+    change = "ds = lance.dataset(uri).checkout_version(('b', None)); ds.add_columns({'c': 'a * 2'}); "
+    change += "ds.alter_columns({'path': 'blob', 'name': 'renamed'})"
+    sides["ours"].run(change, uri=uri)
+    for reader in readers:
+        assert sides[reader].run(TAKE_BLOBS, uri=uri, column="renamed") == values
+
+
 def test_async_branches(ours, tmp_path):
     seen = ours.run(
         """

@@ -131,6 +131,18 @@ def test_versions_that_are_tagged_or_open_stay(tmp_path):
     assert ids(reader) == [0, 1]
 
 
+def test_waiting_includes_what_has_just_become_due(tmp_path):
+    """The thread may not have woken up yet when the retention is over."""
+    db = glaive.connect(tmp_path / "db", storage_options={"auto_maintenance_retention": "1s"})
+    for number in range(3):
+        table = db.create_table(f"t{number}", [{"id": 0}])
+        for i in range(1, 4):
+            table.add([{"id": i}])
+        time.sleep(1.055)  # 50 ms after the retention of the last version
+        assert glaive.maintenance.wait_for_maintenance(30)
+        assert [v["version"] for v in table.list_versions()] == [4], number
+
+
 @pytest.mark.parametrize("how", ["option", "variable"])
 def test_switched_off(how, tmp_path, monkeypatch):
     options = {}

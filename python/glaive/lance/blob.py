@@ -18,9 +18,10 @@ __all__ = ["Blob", "BlobArray", "BlobFile", "BlobType", "blob_array", "blob_fiel
 class BlobFile(io.RawIOBase):
     """One blob as a read-only file; bytes are fetched when they are read."""
 
-    def __init__(self, engine, path: str, position: int, size: int):
+    def __init__(self, engine, path: str, position: int, size: int, base_id: Optional[int] = None):
         super().__init__()
         self._engine, self._path, self._position, self._size = engine, path, position, size
+        self._base_id = base_id  # of a file that another table holds
         self._at = 0
 
     def __repr__(self):
@@ -52,7 +53,9 @@ class BlobFile(io.RawIOBase):
         length = max(0, min(length, self._size - offset))
         if self.closed:
             raise ValueError("I/O operation on closed file")
-        return self._engine.read_data_file(self._path, self._position + offset, length) if length else b""
+        if not length:
+            return b""
+        return self._engine.read_data_file(self._path, self._position + offset, length, self._base_id)
 
     def read(self, size: int = -1) -> bytes:
         data = self.read_range(self._at, self._size if size is None or size < 0 else size)
@@ -86,17 +89,18 @@ def _describe(dataset, column, ids, addresses, indices) -> pa.Table:
 
 def _files(dataset, column, table) -> List[Tuple[int, Optional[BlobFile]]]:
     field = next(f["id"] for f in dataset._ds.fields if f["name"] == column and f["parent_id"] == -1)
-    paths = {}
+    holders = {}
     out = []
     for address, where in zip(table["_rowaddr"].to_pylist(), table[column].to_pylist()):
         if where is None:
             out.append((address, None))
             continue
         fragment = address >> 32
-        if fragment not in paths:
+        if fragment not in holders:
             files = dataset._ds.fragment(fragment)["files"]
-            paths[fragment] = next(f["path"] for f in files if field in f["fields"])
-        out.append((address, BlobFile(dataset._ds, *_place(paths[fragment], where))))
+            holders[fragment] = next(f for f in files if field in f["fields"])
+        file = holders[fragment]
+        out.append((address, BlobFile(dataset._ds, *_place(file["path"], where), file["base_id"])))
     return out
 
 
