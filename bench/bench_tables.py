@@ -220,12 +220,12 @@ class Bench:
         self.add("count with a filter", self.pair("count_filtered", uri=self.data, where="bucket = 7"), "≥ 10 ×", lambda o, t: t / o >= 10)
 
     def take(self):
-        rounds = max(self.options.rounds, 50)
+        rounds = max(self.options.rounds, 20)
         rows = [(i * 7919) % self.options.rows for i in range(100)]
         for call, name in (("take", "pylance"), ("take_offsets", "lancedb")):
-            self.add(f"take 1 row ({name} API)", self.pair(call, rounds=rounds, warm=10, uri=self.data, rows=rows[:1]),
+            self.add(f"take 1 row ({name} API)", self.pair(call, rounds=rounds, warm=3, uri=self.data, rows=rows[:1]),
                      "≤ 40 µs", lambda o, t: o <= 40e-6)
-            self.add(f"take 100 rows ({name} API)", self.pair(call, rounds=rounds, warm=10, uri=self.data, rows=rows),
+            self.add(f"take 100 rows ({name} API)", self.pair(call, rounds=rounds, warm=3, uri=self.data, rows=rows),
                      "≥ 15 ×", lambda o, t: t / o >= 15)
 
     def columns(self):
@@ -234,6 +234,8 @@ class Bench:
 
     def changes(self):
         rows = 1_000_000
+        pair = self.pair("point_filter", uri=f"{self.folder}/changed", rows=rows, number=41)
+        self.add("point filter id = x, 1 M narrow rows", pair, "≥ 5 ×", lambda o, t: t / o >= 5)
         for kind, number, name, times in (
             ("upsert", 1, "upsert 1 row", 10),
             ("upsert", 10_000, "upsert 10 k rows", 3),

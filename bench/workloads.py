@@ -52,6 +52,12 @@ def clocked(call):
     return time.perf_counter() - began, result
 
 
+def clocked_often(call, times=20):
+    """The median of a few calls in a row, for calls that take microseconds: the first finds cold what the other process took."""
+    found = [clocked(call) for _ in range(times)]
+    return sorted(seconds for seconds, _ in found)[times // 2], found[-1][1]
+
+
 def memory(field):
     for line in open("/proc/self/status"):
         if line.startswith(field + ":"):
@@ -137,12 +143,13 @@ class Context(LsmWorkloads, RocksWorkloads):
 
     def take(self, uri, rows):
         dataset = self.dataset(uri)
-        seconds, found = clocked(lambda: dataset.take(rows, columns=["id", "text", "vector"]))
+        seconds, found = clocked_often(lambda: dataset.take(rows, columns=["id", "text", "vector"]))
         return seconds, found["id"].to_pylist()
 
     def take_offsets(self, uri, rows):
         table = self.table(uri)
-        seconds, found = clocked(lambda: table.take_offsets(rows).select(["id", "text", "vector"]).to_arrow())
+        take = lambda: table.take_offsets(rows).select(["id", "text", "vector"]).to_arrow()  # noqa: E731
+        seconds, found = clocked_often(take)
         return seconds, sorted(found["id"].to_pylist())
 
     # --- open
@@ -210,6 +217,11 @@ class Context(LsmWorkloads, RocksWorkloads):
             columns = {"id": ids, "a": (ids * 7919) % 1000, "b": rng.standard_normal(rows), "text": [f"t{i % 100}" for i in ids]}
             database.create_table(name, pa.table(columns))
         return database.open_table(name)
+
+    def point_filter(self, uri, rows, number):
+        table = self.narrow_table(uri, rows)
+        seconds, found = clocked(lambda: table.search().where(f"id = {(number * 7919) % rows}").limit(10).to_arrow())
+        return seconds, found["a"].to_pylist()
 
     def change_rows(self, uri, rows, kind, number):
         """An upsert of `number` rows, half of them new ones; or an update or delete of one row in a thousand."""
