@@ -50,14 +50,14 @@ class RandomAccessObject {
       std::span<const ByteRange> ranges) = 0;
 };
 
-// A new object being written. Invisible under its name until Finish returns OK.
+// A new object being written. Invisible under its name until Finish, then complete.
 // Destruction without Finish leaves nothing behind.
 class ObjectWriter {
  public:
   virtual ~ObjectWriter() = default;
   virtual Status Append(std::span<const uint8_t> bytes) = 0;
   virtual int64_t position() const = 0;
-  // Durable on return (local: file synced, published, directory synced).
+  // Durable on return (local: published, file synced, directory synced).
   virtual Status Finish() = 0;
   virtual void Abort() = 0;
 };
@@ -92,7 +92,7 @@ class ObjectStore {
   virtual Result<std::vector<std::string>> ListNames(std::string_view directory) = 0;
 
   virtual Result<std::unique_ptr<ObjectWriter>> Create(std::string_view path) = 0;
-  // Replaces atomically. Durable on return unless `durable` is false (hints).
+  // Replaces atomically, durable on return; few bytes that need not be, in place (hints).
   virtual Status Put(std::string_view path, std::span<const uint8_t> bytes,
                      bool durable = true) = 0;
   // AlreadyExists when `path` exists; otherwise as Put. Exactly one of several callers
