@@ -47,6 +47,13 @@ void Must(const Status& status) {
 double Micros(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
+// Of this thread's processor, so that a busy machine matters less.
+double CpuMicros() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return 1e6 * static_cast<double>(time.tv_sec) +
+         1e-3 * static_cast<double>(time.tv_nsec);
+}
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
@@ -237,16 +244,19 @@ void BenchSustained(const std::string& directory, Durability durability) {
   const auto start = Clock::now();
   int64_t rows = 0;
   double before_flush = 0;
+  const double cpu_before = CpuMicros();
   while (Micros(start) < 3e6) {
     for (const auto& batch : batches) Must(writer->Put({batch}));
     rows += 100'000;
     if (before_flush == 0) before_flush = 100'000 / Micros(start) * 1e6;
   }
+  const double wall = Micros(start), cpu = CpuMicros() - cpu_before;
   std::printf(
-      "%-6s 1000 rows of 1.6 KB, sustained: %.0f rows/s (first memtable %.0f), "
-      "%lld generations\n",
+      "%-6s 1000 rows of 1.6 KB, sustained: %.0f rows/s (first memtable %.0f, "
+      "%.0f by processor time of the caller), %lld generations\n",
       durability == Durability::kFsync ? "fsync" : "os",
-      static_cast<double>(rows) / Micros(start) * 1e6, before_flush,
+      static_cast<double>(rows) / wall * 1e6, before_flush,
+      static_cast<double>(rows) / cpu * 1e6,
       static_cast<long long>(writer->stats().memtable_flush_count));
 }
 
@@ -257,7 +267,7 @@ void BenchReplay(const std::string& directory) {
     for (int64_t i = 0; i < 99; ++i) Must(writer->Put({MakeRows(i * 1000, 1000)}));
   }
   const auto start = Clock::now();
-  const auto writer = Open(base, {});
+  const auto writer = Open(base, {.durability = Durability::kOs});
   std::printf("replay of 99,000 rows of 1.6 KB in 99 entries: %.1f ms\n",
               Micros(start) / 1e3);
 }
