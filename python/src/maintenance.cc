@@ -8,6 +8,7 @@
 #include "db/environment.h"
 #include "db/optimize.h"
 #include "exec/compact.h"
+#include "memwal/upkeep.h"
 #include "readable.h"
 #include "table/cleanup.h"
 #include "table/verify.h"
@@ -208,8 +209,14 @@ void BindMaintenance(nb::module_& m) {
       "wait_for_maintenance",
       [](double seconds) {
         nb::gil_scoped_release release;
-        return db::WaitForMaintenance(
-            std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)));
+        using Clock = std::chrono::steady_clock;
+        const auto most = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+        const auto until = Clock::now() + most;
+        // What the LSM path merges is small fragments for the other kind of upkeep.
+        const bool merged = memwal::WaitForUpkeep(most);
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+            std::max(until - Clock::now(), Clock::duration::zero()));
+        return db::WaitForMaintenance(left) && merged;
       },
       "seconds"_a);
   m.def("optimize", &Optimize, "table"_a, nb::kw_only(), "older_than_us"_a = none,

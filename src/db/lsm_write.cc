@@ -33,8 +33,9 @@ using memwal::BatchVector;
 // What one put holds at most: more is cut, so that a long stream stays within memory.
 constexpr int64_t kPutRows = 65536;
 constexpr int64_t kPutBytes = int64_t{32} << 20;
-// Generations of a shard that reads should look at, and how long a flush waits for it.
-constexpr int64_t kMostGenerations = 8;
+// Generations of a shard from which on a flush waits for upkeep, and for how long. Those
+// that are under way come on top: reads should look at no more than eight.
+constexpr int64_t kMostGenerations = 6;
 constexpr std::chrono::seconds kMostWait{30};
 
 int64_t BytesOf(const arrow::RecordBatch& batch) {

@@ -205,6 +205,8 @@ class Table {
   LsmWriteOptions LsmOptions(CancelToken* cancel) const;
   // Advance to what a write made, of which upkeep is told.
   void Wrote(const table::Dataset::Ptr& dataset);
+  // The same for a compaction of the LSM path.
+  Status WroteMerged(const table::Dataset::Ptr& base, int64_t generations);
   void NoteWarnings(const table::Dataset& dataset);
 
   const std::string name_;

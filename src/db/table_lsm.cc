@@ -5,7 +5,9 @@
 #include "db/read_source.h"
 #include "db/table.h"
 #include "memwal/converge.h"
+#include "memwal/shard_manifest.h"
 #include "memwal/shard_writer.h"
+#include "memwal/upkeep.h"
 
 namespace glaive::db {
 
@@ -45,10 +47,21 @@ Result<int64_t> Table::FlushLsm() {
   return memwal::FlushLsm(latest);
 }
 
+Status Table::WroteMerged(const table::Dataset::Ptr& base, int64_t generations) {
+  if (base == nullptr) return Status::OK();
+  Wrote(base);
+  if (generations == 0 || lsm_upkeep_ == nullptr) return Status::OK();
+  GLAIVE_ASSIGN_OR_RETURN(const auto shards, memwal::ListShards(*base->env().store));
+  for (const memwal::ShardId& shard : shards) {
+    memwal::NoteMerged(base, shard, *lsm_upkeep_);
+  }
+  return Status::OK();
+}
+
 Result<memwal::CompactOutcome> Table::CompactLsm(const memwal::CompactOptions& options) {
   GLAIVE_ASSIGN_OR_RETURN(const auto latest, LatestForWrite());
   GLAIVE_ASSIGN_OR_RETURN(auto outcome, memwal::CompactLsm(latest, options));
-  if (outcome.base != nullptr) Wrote(outcome.base);
+  GLAIVE_RETURN_NOT_OK(WroteMerged(outcome.base, outcome.generations_consumed));
   return outcome;
 }
 
@@ -56,7 +69,7 @@ Result<memwal::CheckpointOutcome> Table::CheckpointLsm(
     const memwal::CheckpointOptions& options) {
   GLAIVE_ASSIGN_OR_RETURN(const auto latest, LatestForWrite());
   GLAIVE_ASSIGN_OR_RETURN(auto outcome, memwal::CheckpointLsm(latest, options));
-  if (outcome.base != nullptr) Wrote(outcome.base);
+  GLAIVE_RETURN_NOT_OK(WroteMerged(outcome.base, outcome.generations_consumed));
   return outcome;
 }
 

@@ -70,6 +70,22 @@ class Worker {
     changed_.notify_all();
   }
 
+  void NoteMerged(const table::Dataset::Ptr& base, const ShardId& shard,
+                  const UpkeepSettings& settings) {
+    std::lock_guard lock(mutex_);
+    if (stop_) return;
+    Entry& entry = entries_[{base->env().store->root(), shard}];
+    if (entry.base == nullptr || entry.base->version() < base->version()) {
+      entry.base = base;
+    }
+    entry.settings = settings;
+    if (!entry.collect_at) {
+      entry.collect_at = Clock::now() + settings.collect_grace + milliseconds(100);
+    }
+    if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+    changed_.notify_all();
+  }
+
   // The newest version of the base that is known.
   table::Dataset::Ptr Newest(const table::Dataset::Ptr& base, const ShardId& shard) {
     std::lock_guard lock(mutex_);
@@ -202,7 +218,9 @@ class Worker {
       entry.base = job.entry.base;
       entry.settings = job.entry.settings;
     }
-    if (done.base != nullptr) entry.base = done.base;
+    if (done.base != nullptr && done.base->version() > entry.base->version()) {
+      entry.base = done.base;
+    }
     // Those that were published meanwhile are noted when they are.
     if (job.compact && done.status.ok() && !done.leased) {
       entry.waiting =
@@ -222,7 +240,9 @@ class Worker {
         }
         if (done.more) sooner(&entry.compact_at, now);
         // What was merged can go when nobody reads it any more.
-        if (job.compact) {
+        // The directories of generations that were taken out of the manifest go a grace
+        // later.
+        if (job.compact || done.removed) {
           sooner(&entry.collect_at,
                  now + entry.settings.collect_grace + milliseconds(100));
         }
@@ -252,8 +272,9 @@ class Worker {
   struct Done {
     Status status;
     table::Dataset::Ptr base;
-    bool leased = false;  // by somebody else
-    bool more = false;    // generations are left
+    bool leased = false;   // by somebody else
+    bool more = false;     // generations are left
+    bool removed = false;  // from the shard manifest, not yet from the disk
     int64_t waiting = 0;
   };
   static Done Work(const Job& job, CancelToken* cancel) {
@@ -263,10 +284,10 @@ class Worker {
   }
 
   static Status TryWork(const Job& job, CancelToken* cancel, Done* done) {
-    const table::Dataset& base = *job.entry.base;
+    table::Dataset::Ptr base = job.entry.base;
     const ShardId& shard = job.key.second;
     GLAIVE_ASSIGN_OR_RETURN(const auto lease,
-                            Lease::Take(base.env().store, shard, kLeaseDuration));
+                            Lease::Take(base->env().store, shard, kLeaseDuration));
     if (lease == nullptr) {
       done->leased = true;
       return Status::OK();
@@ -274,7 +295,7 @@ class Worker {
     if (job.compact) {
       CompactOptions options;
       options.cancel = cancel;
-      GLAIVE_ASSIGN_OR_RETURN(auto outcome, CompactShard(job.entry.base, shard, options));
+      GLAIVE_ASSIGN_OR_RETURN(auto outcome, CompactShard(base, shard, options));
       done->base = outcome.base;
       done->waiting = outcome.generations_remaining;
       done->more = outcome.generations_remaining > 0 || outcome.lost_race;
@@ -282,9 +303,13 @@ class Worker {
         job.entry.settings.on_compacted(outcome.base);
       }
     }
+    // Others merge as well: what they recorded is only in the newest version.
+    GLAIVE_ASSIGN_OR_RETURN(base, (done->base ? done->base : base)->Latest());
     CollectOptions options;
     options.grace = job.entry.settings.collect_grace;
-    return CollectShard(base, shard, options).status();
+    GLAIVE_ASSIGN_OR_RETURN(const auto outcome, CollectShard(*base, shard, options));
+    done->removed = outcome.generations_removed > 0;
+    return Status::OK();
   }
 
   std::mutex mutex_;
@@ -398,6 +423,13 @@ void NoteFlush(const table::Dataset::Ptr& base, const ShardManifest& manifest,
       manifest.sstables().begin(), manifest.sstables().end(),
       [&](const auto& generation) { return generation.generation() > merged; });
   NoteGeneration(base, *shard, waiting, settings);
+}
+
+void NoteMerged(const table::Dataset::Ptr& base, const ShardId& shard,
+                const UpkeepSettings& settings) {
+  if (!settings.enabled || base == nullptr) return;
+  if (base->env().store->root().starts_with("memory:")) return;
+  TheWorker().get().NoteMerged(base, shard, settings);
 }
 
 bool WaitForFanOut(const table::Dataset& base, const ShardId& shard,

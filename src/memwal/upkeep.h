@@ -37,6 +37,10 @@ void NoteGeneration(const table::Dataset::Ptr& base, const ShardId& shard,
 // the base does not have, as far as upkeep knows.
 void NoteFlush(const table::Dataset::Ptr& base, const ShardManifest& manifest,
                const UpkeepSettings& settings);
+// Generations of the shard were merged by a caller: what they leave is to be collected
+// after the grace.
+void NoteMerged(const table::Dataset::Ptr& base, const ShardId& shard,
+                const UpkeepSettings& settings);
 // Back-pressure for a thread that flushes: waits while more than `most_generations` of
 // the shard wait for upkeep of this process, but not longer than `most`. True when they
 // do not.

@@ -1,90 +1,81 @@
-"""Generations reach the base table by themselves, and what is merged goes away."""
+"""Upserts with nobody calling maintenance: generations, log, memory and look-up time stay within bounds."""
 
+import os
 import pathlib
 import random
+import statistics
 import time
 
-import pyarrow as pa
-from testing import SEED
-
 import glaive
+import glaive.maintenance
+import numpy as np
+import pyarrow as pa
 from glaive import LsmWriteSpec
+from testing import SEED, SOAK
 
 SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.int64(), nullable=False, metadata={"lance-schema:unenforced-primary-key": "true"}),
-        pa.field("text", pa.utf8()),
-    ]
+    [pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int64()), pa.field("body", pa.binary())]
 )
+SECONDS = 600 if SOAK else 6
+KEYS = 20_000
+UNFLUSHED = 16 << 20  # puts wait rather than let memtables, and the log behind them, pass it
+BODY = np.random.default_rng(1).integers(0, 256, 400, dtype=np.uint8).tobytes()
 
 
-def make(path, **options):
-    table = glaive.connect(path, storage_options=options).create_table("t", schema=SCHEMA)
-    table.set_lsm_write_spec(LsmWriteSpec.unsharded().with_writer_config_defaults({"max_memtable_rows": "100"}))
-    return table
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def upsert(table, rows):
-    data = pa.Table.from_pylist([{"id": k, "text": v} for k, v in rows.items()], schema=SCHEMA)
-    table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(data)
-
-
-def contents(query):
-    rows = query.limit(100_000).to_arrow().to_pylist()
-    found = {r["id"]: r["text"] for r in rows}
-    assert len(found) == len(rows)
-    return found
-
-
-def waiting(table):
-    return len(table.get_lsm_stats()["buckets"][0]["generations"])
-
-
-def wait_for(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def test_bounded_while_nobody_calls_anything(tmp_path):
-    table = make(tmp_path, lsm_upkeep_collect_grace="300ms")
+def test_by_itself(tmp_path):
     rng = random.Random(SEED)
-    model = {}
-    for step in range(120):
-        rows = {rng.randrange(500): f"{step}" for _ in range(25)}
-        upsert(table, rows)
-        model.update(rows)
+    options = {"lsm_upkeep_max_generations": "4", "lsm_upkeep_max_wait": "1s", "lsm_upkeep_collect_grace": "500ms", "auto_maintenance_retention": "1s"}
+    table = glaive.connect(tmp_path, storage_options=options).create_table("t", schema=SCHEMA)
+    table.set_unenforced_primary_key("id")
+    config = {"max_memtable_rows": "2000", "max_memtable_size": str(4 << 20), "max_unflushed_memtable_bytes": str(UNFLUSHED), "durability": "os"}
+    table.set_lsm_write_spec(LsmWriteSpec.unsharded().with_writer_config_defaults(config))
+    merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    newest = {}
+    generations, entries, lookups, memory = [], [], [], []
+    began = time.monotonic()
+    step = 0
+    while time.monotonic() - began < SECONDS:
+        step += 1
+        ids = rng.sample(range(KEYS), 200)
+        merge.execute(pa.table({"id": pa.array(ids, pa.int64()), "n": pa.array([step] * 200, pa.int64()), "body": [BODY] * 200}, schema=SCHEMA))
+        newest.update(dict.fromkeys(ids, step))
         if step % 10 == 0:
-            assert waiting(table) <= 10
-    assert contents(table.search()) == model
-    table.flush_lsm()
-    upsert(table, {1: "last"})
-    model[1] = "last"
-    wait_for(lambda: waiting(table) < 4)
+            key = rng.choice(ids)
+            clock = time.perf_counter()
+            (found,) = table.search().where(f"id = {key}").limit(1).to_list()
+            lookups.append(time.perf_counter() - clock)
+            assert found["n"] == newest[key]
+        if step % 50 == 0:
+            (bucket,) = table.get_lsm_stats()["buckets"]
+            generations.append(len(bucket["generations"]))
+            entries.append(bucket["log_bytes"])
+            memory.append(resident())
+        if step % 500 == 0 or step == 30:
+            assert table.count_rows() == len(newest)
+    assert step >= 50
+    # Flushes wait for upkeep rather than pass this bound.
+    assert max(generations) <= 9, generations
+    assert max(entries) <= 1.5 * UNFLUSHED, entries
+    assert glaive.maintenance.wait_for_maintenance(60)
+    got = {r["id"]: r["n"] for r in table.search().select(["id", "n"]).limit(None).to_list()}
+    assert got == newest
+    if SOAK:
+        third = len(lookups) // 3
+        assert statistics.median(lookups[-third:]) < 10 * statistics.median(lookups[:third]) + 1e-3
+        assert max(memory[len(memory) // 2 :]) < 2 * max(memory[: len(memory) // 2]) + (256 << 20)
+    table.checkpoint_lsm()
+    (bucket,) = table.get_lsm_stats()["buckets"]
+    assert bucket["generations"] == []
     shard = next((pathlib.Path(tmp_path) / "t.lance" / "_mem_wal").iterdir())
-    # 30 generations were made, with a log entry per call.
-    wait_for(lambda: len(list(shard.glob("*_gen_*"))) < 12 and len(list((shard / "wal").glob("*.arrow"))) < 100)
-    assert contents(table.search()) == model
-    assert table.checkpoint_lsm().converged
-    assert contents(table.search().use_lsm(False)) == model
-
-
-def test_what_an_earlier_process_left(tmp_path):
-    table = make(tmp_path, lsm_upkeep="false")
-    model = {}
-    for step in range(5):
-        rows = {k: f"{step}" for k in range(step, step + 3)}
-        upsert(table, rows)
-        model.update(rows)
-        table.flush_lsm()
-    table.close_lsm_writers()
-    time.sleep(0.2)
-    assert waiting(table) == 5
-    assert contents(table.search().use_lsm(False)) == {}
-    table = glaive.connect(tmp_path).open_table("t")
-    upsert(table, {100: "new"})
-    model[100] = "new"
-    wait_for(lambda: waiting(table) == 0)
-    assert contents(table.search()) == model
-    assert 100 not in contents(table.search().use_lsm(False))
+    until = time.monotonic() + 20
+    while time.monotonic() < until and sum("_gen_" in p.name for p in shard.iterdir()) > 6:
+        time.sleep(0.2)
+    assert sum("_gen_" in p.name for p in shard.iterdir()) <= 6
+    base = {r["id"]: r["n"] for r in table.search().use_lsm(False).select(["id", "n"]).limit(None).to_list()}
+    assert base == newest
+    print(f"{step} upserts, at most {max(generations)} generations and {max(entries):,} bytes of log")
