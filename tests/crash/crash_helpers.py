@@ -38,3 +38,14 @@ def start(code, *args, upstream=False, lancedb=False):
         text=True,
         env=env,
     )
+
+
+def last_words(child):
+    """What a process that was killed had still said: the rest of stdout, and stderr.
+
+    `communicate` reads past the lines that `stdout` has fetched ahead and not given out yet, which would
+    lose acknowledgements whenever this process is slower than the child.
+    """
+    rest, errors = child.stdout.read(), child.stderr.read()
+    child.wait()
+    return rest, errors

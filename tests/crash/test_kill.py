@@ -71,7 +71,7 @@ def test_killed_writer(number, sides, ours, seed, tmp_path):
             acknowledged = int(child.stdout.readline()) + 1
         time.sleep(rng.random() * 0.02)
     os.kill(child.pid, signal.SIGKILL)
-    rest, errors = child.communicate()
+    rest, errors = crash_helpers.last_words(child)
     assert "Traceback" not in errors, errors
     for line in rest.splitlines(keepends=True):
         if line.endswith("\n"):  # the pipe may still hold acknowledgements, the last one cut off

@@ -73,7 +73,7 @@ def test_killed_writer(number, seed, tmp_path):
             assert min(between.values(), default=done) >= 0
         time.sleep(rng.random() * 0.03)
         os.kill(child.pid, signal.SIGKILL)
-        rest, errors = child.communicate()
+        rest, errors = crash_helpers.last_words(child)
         assert "Traceback" not in errors, errors
         lines = [int(line) for line in rest.split()]
         done = max([done, *(line + 1 for line in lines)])

@@ -61,7 +61,7 @@ def test_killed_upkeep(number, sides, ours, seed, tmp_path):
         done = int(child.stdout.readline())
     time.sleep(rng.random() * 0.03)
     os.kill(child.pid, signal.SIGKILL)
-    rest, errors = child.communicate()
+    rest, errors = crash_helpers.last_words(child)
     assert "Traceback" not in errors, errors
     for line in rest.splitlines(keepends=True):
         if line.endswith("\n"):
