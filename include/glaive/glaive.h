@@ -289,6 +289,11 @@ class Table {
       const std::vector<uint64_t>& row_ids,
       const std::vector<std::string>& columns = {}) const;
 
+  // Names the columns by which rows are the same, in this order; they hold no nulls and
+  // are of types that can be compared by their bytes. Nobody checks that keys are unique.
+  // InvalidInput when there is a key already.
+  Result<int64_t> SetUnenforcedPrimaryKey(const std::vector<std::string>& columns);
+
   // The LSM write path. While it is set, Add, Delete, Update and upserts go through it:
   // they commit no version, and reads see their rows at once. All but GetLsmStats and
   // CloseLsmWriters are InvalidInput without one.

@@ -15,11 +15,13 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "base/settings.h"
 #include "exec/compact_fold.h"
 #include "io/object_store.h"
 #include "runtime/cancel.h"
 #include "runtime/fork.h"
 #include "runtime/inline_scope.h"
+#include "runtime/process_worker.h"
 #include "table/cleanup.h"
 #include "table/live_versions.h"
 #include "table/names.h"
@@ -280,35 +282,7 @@ class Worker {
   std::thread thread_;
 };
 
-// Never destroyed: see Stop.
-ForkAware<Worker>& TheWorker() {
-  static auto* worker = [] {
-    auto* made = new ForkAware<Worker>([] { return std::make_unique<Worker>(); });
-    std::atexit([] {
-      if (Worker* current = TheWorker().get_if_current()) current->Stop();
-    });
-    ::pthread_atfork(
-        [] {
-          if (Worker* current = TheWorker().get_if_current()) current->Pause();
-        },
-        [] {
-          if (Worker* current = TheWorker().get_if_current()) current->Resume();
-        },
-        nullptr);
-    return made;
-  }();
-  return *worker;
-}
-
-Result<bool> ParseSwitch(const std::string& name, std::string value) {
-  std::transform(value.begin(), value.end(), value.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  });
-  if (value == "true" || value == "1" || value == "on") return true;
-  if (value == "false" || value == "0" || value == "off") return false;
-  return InvalidInput("Invalid input, ", name, " must be \"true\" or \"false\", not \"",
-                      value, "\"");
-}
+ForkAware<Worker>& TheWorker() { return ProcessWorker<Worker>(); }
 
 Status ParseRetention(const std::string& name, const std::string& value, int64_t* out) {
   auto parsed = table::ParseDuration(value);

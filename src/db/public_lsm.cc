@@ -8,6 +8,10 @@
 
 namespace glaive {
 
+Result<int64_t> Table::SetUnenforcedPrimaryKey(const std::vector<std::string>& columns) {
+  return impl_->SetUnenforcedPrimaryKey(columns);
+}
+
 Status Table::SetLsmWriteSpec(const LsmWriteSpec& spec) {
   db::LsmWriteSpec out;
   switch (spec.sharding) {
