@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 // Below this an append is over before a waiting thread would be awake again.
 constexpr double kWorthGathering = 200;  // microseconds
 // A leader waits at most this part of an append for others to join.
-constexpr double kGatherShare = 8;
+constexpr double kGatherShare = 3;
 constexpr double kLongestGather = 1000;  // microseconds
 // Weight of the newest append in the average.
 constexpr double kNewest = 0.2;
