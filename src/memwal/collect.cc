@@ -95,15 +95,18 @@ class Collector {
     if (!newest) return outcome_;
     newest_ = std::move(*newest);
     live_ = FindLiveGenerations(store_);
+    const uint64_t needless = merged;
     if (CountCollectable(newest_, merged) > 0) {
       GLAIVE_ASSIGN_OR_RETURN(merged, MergedLongAgo(*latest, merged));
       GLAIVE_RETURN_NOT_OK(RemoveEntries(merged));
     }
     GLAIVE_RETURN_NOT_OK(FindSettled());
-    if (!settled_) return outcome_;
-    GLAIVE_RETURN_NOT_OK(DeleteLog());
-    GLAIVE_RETURN_NOT_OK(DeleteDirectories());
-    GLAIVE_RETURN_NOT_OK(DeleteManifests());
+    if (settled_) {
+      GLAIVE_RETURN_NOT_OK(DeleteLog());
+      GLAIVE_RETURN_NOT_OK(DeleteDirectories());
+      GLAIVE_RETURN_NOT_OK(DeleteManifests());
+    }
+    GLAIVE_ASSIGN_OR_RETURN(outcome_.more_later, AnyLeft(needless));
     return outcome_;
   }
 
@@ -305,6 +308,22 @@ class Collector {
       for (const SsTable& generation : manifest->sstables()) Name(generation, &names);
     }
     return names;
+  }
+
+  // Whether something is only too young, or in use, to be removed: generations that the
+  // base has, and directories that the newest manifest does not name.
+  Result<bool> AnyLeft(uint64_t merged) {
+    std::set<std::string> named;
+    for (const SsTable& generation : newest_.sstables()) {
+      if (generation.generation() <= merged) return true;
+      Name(generation, &named);
+    }
+    GLAIVE_ASSIGN_OR_RETURN(const auto entries,
+                            store_.List(ShardDir(shard_), /*recursive=*/false));
+    return std::any_of(entries.begin(), entries.end(), [&](const io::ObjectInfo& entry) {
+      return entry.is_directory && entry.path != ShardManifestDir(shard_) &&
+             entry.path != WalDir(shard_) && named.count(entry.path) == 0;
+    });
   }
 
   // The newest ones stay, without a gap. Who looks for the newest starts at the version

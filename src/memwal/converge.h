@@ -60,6 +60,8 @@ struct CollectOutcome {
   int64_t manifests_removed = 0;
   int64_t orphans_removed = 0;
   int64_t bytes_removed = 0;
+  // Something is only too young, or in use, to be removed: worth another call later.
+  bool more_later = false;
 };
 Result<CollectOutcome> CollectShard(const table::Dataset& base, const ShardId& shard,
                                     const CollectOptions& options = {});

@@ -37,6 +37,8 @@ constexpr milliseconds kForkPatience{2000};
 // While somebody else holds the lease.
 constexpr milliseconds kLeasePause{1000};
 constexpr milliseconds kLeaseDuration{60000};
+// Between collections that wait for readers, or for a directory that stays.
+constexpr milliseconds kLeastCollectPause{1000};
 // Beyond this many generations a lookup opens too many files: nothing is waited for.
 constexpr int64_t kMostFanOut = 8;
 constexpr int kNiceness = 10;
@@ -241,12 +243,12 @@ class Worker {
           break;
         }
         if (done.more) sooner(&entry.compact_at, now);
-        // What was merged can go when nobody reads it any more.
-        // The directories of generations that were taken out of the manifest go a grace
-        // later.
-        if (job.compact || done.removed) {
+        // What was merged can go when nobody reads it any more; the directories of
+        // generations that were taken out of the manifest a grace later.
+        if (job.compact || done.later) {
           sooner(&entry.collect_at,
-                 now + entry.settings.collect_grace + milliseconds(100));
+                 now + std::max(entry.settings.collect_grace + milliseconds(100),
+                                job.compact ? milliseconds(0) : kLeastCollectPause));
         }
         break;
       case ErrorKind::kCancelled:  // for a fork
@@ -274,9 +276,9 @@ class Worker {
   struct Done {
     Status status;
     table::Dataset::Ptr base;
-    bool leased = false;   // by somebody else
-    bool more = false;     // generations are left
-    bool removed = false;  // from the shard manifest, not yet from the disk
+    bool leased = false;  // by somebody else
+    bool more = false;    // generations are left
+    bool later = false;   // something is too young to be collected
     int64_t waiting = 0;
   };
   static Done Work(const Job& job, CancelToken* cancel) {
@@ -310,7 +312,7 @@ class Worker {
     CollectOptions options;
     options.grace = job.entry.settings.collect_grace;
     GLAIVE_ASSIGN_OR_RETURN(const auto outcome, CollectShard(*base, shard, options));
-    done->removed = outcome.generations_removed > 0;
+    done->later = outcome.more_later;
     return Status::OK();
   }
 

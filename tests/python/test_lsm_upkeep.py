@@ -72,7 +72,7 @@ def test_by_itself(tmp_path):
     (bucket,) = table.get_lsm_stats()["buckets"]
     assert bucket["generations"] == []
     shard = next((pathlib.Path(tmp_path) / "t.lance" / "_mem_wal").iterdir())
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while time.monotonic() < until and sum("_gen_" in p.name for p in shard.iterdir()) > 6:
         time.sleep(0.2)
     assert sum("_gen_" in p.name for p in shard.iterdir()) <= 6
