@@ -10,7 +10,9 @@ namespace glaive {
 namespace {
 
 constexpr int kStripes = 16;
-constexpr auto kLongestWait = std::chrono::seconds(1);
+// A disk that stalls may keep a thread inside for seconds; a fork that does not wait for
+// it gives the child a lock that nobody opens.
+constexpr auto kLongestWait = std::chrono::seconds(10);
 
 std::atomic<uint64_t> g_generation{0};
 

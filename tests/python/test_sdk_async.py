@@ -270,7 +270,7 @@ def write():
 def guarded(body):
     try: body()
     except BaseException as e: errors.append(repr(e))
-threads = [threading.Thread(target=guarded, args=(body,)) for body in (scan, scan, write, write)]
+threads = [threading.Thread(target=guarded, args=(body,), daemon=True) for body in (scan, scan, write, write)]
 [x.start() for x in threads]
 for fork in range(forks):
     pid = os.fork()
