@@ -6,12 +6,14 @@
 #include <chrono>
 #include <thread>
 
+#include "runtime/shared_ptr_locks.h"
+
 namespace glaive {
 namespace {
 
 constexpr int kStripes = 16;
-// A disk that stalls may keep a thread inside for seconds; a fork that does not wait for
-// it gives the child a lock that nobody opens.
+// A thread inside may be without a CPU for long; a fork that does not wait for it gives
+// the child a lock that nobody opens.
 constexpr auto kLongestWait = std::chrono::seconds(10);
 
 std::atomic<uint64_t> g_generation{0};
@@ -40,9 +42,7 @@ int ThreadsInside() {
   return inside;
 }
 
-void BeforeFork() {
-  g_one_fork.lock();
-  g_forking.store(true, std::memory_order_seq_cst);
+void WaitUntilNobodyIsInside() {
   const auto end = std::chrono::steady_clock::now() + kLongestWait;
   for (int spins = 0; ThreadsInside() > 0; ++spins) {
     if (std::chrono::steady_clock::now() > end) return;
@@ -54,7 +54,15 @@ void BeforeFork() {
   }
 }
 
+void BeforeFork() {
+  g_one_fork.lock();
+  g_forking.store(true, std::memory_order_seq_cst);
+  WaitUntilNobodyIsInside();  // who may need the locks that are taken next
+  LockSharedPtrs();
+}
+
 void Reopen() {
+  UnlockSharedPtrs();
   g_forking.store(false, std::memory_order_seq_cst);
   g_forking.notify_all();
   g_one_fork.unlock();

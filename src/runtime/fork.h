@@ -78,8 +78,8 @@ class ForkAware {
 // Stretches of code during which no fork happens: fork waits for the threads that are
 // inside, and threads that want to enter wait for fork. They may nest. Code inside must
 // be short; it must not wait for other threads except those that are inside themselves,
-// and must not run code of the user. (A fork gives up waiting after a second, so that
-// breaking this rule costs time and safety, but stops nothing.)
+// and must not run code of the user. (A fork gives up waiting after ten seconds, so
+// that breaking this rule costs time and safety, but stops nothing.)
 class ForkGate {
  public:
   static void Enter();

@@ -392,6 +392,31 @@ TEST(Fork, MutexesOfSharedObjectsAreFreeInTheChild) {
   EXPECT_TRUE(whole());
 }
 
+#ifdef __GLIBCXX__
+TEST(Fork, TheChildCanReadSharedPointersThatOthersWereReading) {
+  // What std::atomic_load does with a shared_ptr, stopped in its middle.
+  std::vector<std::shared_ptr<int>> pointers(64, std::make_shared<int>(7));
+  for (const std::shared_ptr<int>& pointer : pointers) {
+    std::atomic<bool> held{false};
+    std::thread reader([&] {
+      const std::_Sp_locker lock(&pointer);
+      held = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    });
+    while (!held) std::this_thread::yield();
+    EXPECT_EQ(InChild([&] {
+                for (const auto& any : pointers) {
+                  if (*std::atomic_load(&any) != 7) return 1;
+                }
+                return 0;
+              }),
+              0);
+    reader.join();
+    EXPECT_EQ(*std::atomic_load(&pointer), 7);
+  }
+}
+#endif
+
 TEST(Fork, WaitsForNobodyForEver) {
   // A thread that breaks the rule and stays inside delays a fork, but does not stop it.
   std::atomic<bool> inside{false}, stop{false};
