@@ -32,7 +32,8 @@ from .table import AsyncTable, Table
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from .schema import vector
+    from .expr import col, func, lit
+    from .schema import blob, vector
 
 __all__ = [
     "URI",
@@ -66,21 +67,19 @@ _not_built.install()
 _missing = _not_built.missing_names(__name__)
 
 # Parts of the LanceDB API that later releases bring. They raise NotImplementedError.
-blob = not_built_function("blob")
-col = not_built_function("col")
 connect_catalog = not_built_function("connect_catalog")
 connect_catalog_async = not_built_function("connect_catalog_async")
 connect_namespace = not_built_function("connect_namespace")
 connect_namespace_async = not_built_function("connect_namespace_async")
-func = not_built_function("func")
-lit = not_built_function("lit")
 tokenize = not_built_function("tokenize")
 udf = not_built_function("udf")
 
 # Names that are found in another module when they are first asked for.
 _HOMES = {
+    "BlobType": "schema",
     "AsyncLanceNamespaceDBConnection": "namespace",
     "AsyncMaterializedView": "materialized_view",
+    "Expr": "expr",
     "FtsToken": "_lancedb",
     "FunctionApplication": "functions",
     "FunctionVersion": "functions",
@@ -90,7 +89,11 @@ _HOMES = {
     "MaterializedViewDefinition": "materialized_view",
     "RemoteDBConnection": "remote.db",
     "UdfDefinition": "functions",
-    "vector": "schema",  # whose module imports pyarrow
+    "blob": "schema",  # whose module imports pyarrow
+    "col": "expr",
+    "func": "expr",
+    "lit": "expr",
+    "vector": "schema",
 }
 _LAZY_MODULES = frozenset(
     "arrow background_loop common db dependencies embeddings exceptions expr index integrations lance merge pydantic query remote "

@@ -62,6 +62,8 @@ def fit_array(array, field, path: str = ""):
 def _cast(array, wanted, path):
     if isinstance(wanted, pa.BaseExtensionType):
         storage = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
+        if wanted.extension_name == "lance.blob.v2":
+            storage = _as_blobs(storage, wanted.storage_type)
         return wanted.wrap_array(_cast(storage, wanted.storage_type, path))
     if array.type == wanted and not pa.types.is_struct(wanted):
         return array
@@ -74,9 +76,22 @@ def _cast(array, wanted, path):
     if pa.types.is_dictionary(wanted) and not pa.types.is_dictionary(array.type):
         encoded = array.cast(wanted.value_type).dictionary_encode()
         return pa.DictionaryArray.from_arrays(encoded.indices.cast(wanted.index_type), encoded.dictionary, ordered=wanted.ordered)
-    if _lists_of_structs(array.type, wanted):
+    if _lists_to_rebuild(array.type, wanted):
         return _fit_list(array, wanted, path)
     return array.cast(wanted)
+
+
+def _as_blobs(array, storage_type):
+    """Bytes as the contents of blobs, texts as where they lie; everything else as it is."""
+    kind = array.type
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        name = "data"
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        name = "uri"
+    else:
+        return array
+    members = [array.cast(f.type) if f.name == name else pa.nulls(len(array), f.type) for f in storage_type]
+    return pa.StructArray.from_arrays(members, fields=list(storage_type), mask=array.is_null() if array.null_count else None)
 
 
 def _fit_struct(array, wanted, path):
@@ -101,13 +116,16 @@ def _fit_struct(array, wanted, path):
     return pa.StructArray.from_arrays(children, fields=list(wanted), mask=null)
 
 
-def _lists_of_structs(found, wanted) -> bool:
+def _lists_to_rebuild(found, wanted) -> bool:
     lists = (pa.types.is_list, pa.types.is_large_list)
     return (
         any(f(found) for f in lists)
         and any(f(wanted) for f in lists)
-        and pa.types.is_struct(found.value_type)
-        and pa.types.is_struct(wanted.value_type)
+        and (
+            pa.types.is_struct(found.value_type)
+            and pa.types.is_struct(wanted.value_type)
+            or isinstance(wanted.value_type, pa.BaseExtensionType)
+        )
     )
 
 

@@ -1,8 +1,7 @@
 """Methods of the LanceDB API that later releases bring; they raise NotImplementedError for now."""
 
 TABLE = (
-    "blob_columns create_index_async drop_index fetch_blob_files fetch_blob_ranges "
-    "fetch_blobs function_errors index_stats list_indices refresh_column refresh_column_async tokenize "
+    "create_index_async drop_index function_errors index_stats list_indices refresh_column refresh_column_async tokenize "
     "wait_for_index"
 ).split()
 TABLE_WARM = "prewarm_data prewarm_index".split()

@@ -16,7 +16,6 @@ _PACKAGE = __name__.rpartition(".")[0]
 
 # Module below glaive -> names of its classes and functions.
 MODULES: Dict[str, str] = {
-    "_blob": "BlobFile read_row_ids_from_hits stash_auto_row_ids strip_auto_row_ids validate_blob_mode",
     "catalog": "AsyncCatalog Catalog ListDatabasesResponse connect_catalog connect_catalog_async",
     "context": "Contextualizer contextualize",
     "embeddings.bedrock": "BedRockText",
@@ -97,7 +96,7 @@ MODULES: Dict[str, str] = {
 
 # Module that is built in part -> names that it lacks.
 PARTIAL: Dict[str, str] = {
-    "": "AsyncCatalog AsyncSqlQuery BlobType Catalog Expr ListDatabasesResponse QueryDescription SqlQuery ViewDescription",
+    "": "AsyncCatalog AsyncSqlQuery Catalog ListDatabasesResponse QueryDescription SqlQuery ViewDescription",
     "_lancedb": "FtsToken FunctionErrorFragment FunctionErrorRecord FunctionErrors IndexConfig JobDescription JobFailureInfo JobInfo "
     "async_permutation_builder connect connect_catalog connect_namespace connect_namespace_client expr_col expr_func "
     "expr_lit fts_query_to_json lancedb_metrics_catalog register_lancedb_metrics_recorder snapshot_lancedb_metrics tokenize",

@@ -101,6 +101,17 @@ class Plan:
             raise InvalidInputError("the filter is empty: an expression is expected")
         self.filter = predicate if self.filter is None else f"({self.filter}) AND ({predicate})"
 
+    def with_fragments(self, fragments) -> None:
+        """Fragments of a dataset, by their numbers; None: all."""
+        if fragments is None:
+            self.fragment_ids = None
+            return
+        fragments = list(fragments)
+        for fragment in fragments:
+            if not hasattr(fragment, "fragment_id"):
+                raise InvalidTypeError(f"fragments must be LanceFragments, not {type(fragment).__name__}")
+        self.fragment_ids = [fragment.fragment_id for fragment in fragments]
+
     def distance_range(self, lower, upper) -> None:
         self.lower_bound = _bound("lower_bound", lower)
         self.upper_bound = _bound("upper_bound", upper)
@@ -127,8 +138,16 @@ class Plan:
     # --- execution ---
 
     def to_table(self, timeout: Optional[timedelta] = None, cancel=None) -> "pyarrow.Table":
-        """The whole result."""
+        """The whole result. Descriptions of blobs carry row ids."""
         seconds = _seconds(timeout)
+        result = self._run(seconds, cancel)
+        if self.with_row_id or not any(map(pa.types.is_struct, result.schema.types)):
+            return result
+        from ._blob import carry
+
+        return carry(self, result, lambda plan: plan._run(seconds, cancel))
+
+    def _run(self, seconds, cancel) -> "pyarrow.Table":
         if self.ordering is not None:
             return self._ordered(seconds, cancel)
         if self.queries is not None:
@@ -157,6 +176,13 @@ class Plan:
         if any(x is not None for x in (self.queries, self.offsets, self.row_ids, self.ordering)):
             return self.to_table(timeout).combine_chunks().to_reader(max_chunksize=batch_size)
         reader = self._scan(batch_size, _seconds(timeout))
+        if not self.with_row_id and any(map(pa.types.is_struct, reader.schema.types)):
+            from ._blob import carries_blobs
+
+            if carries_blobs(reader.schema):  # the row id is what blobs are fetched by
+                plan = self.copy()
+                plan.with_row_id = True
+                reader = plan._scan(batch_size, _seconds(timeout))
         return pa.RecordBatchReader.from_batches(reader.schema, reader)
 
     def _scan(self, batch_size, seconds):

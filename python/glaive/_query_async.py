@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, Tuple, Type, TypeVar, Union
 
 from . import _pool
+from ._blob import plan_frame, plan_shows_blobs, validate_blob_mode
 from ._lazy import pa
 from ._order import check_ordering
 from ._plan import DEFAULT_NPROBES, Plan, check_count, check_metric, prepare_queries
@@ -13,7 +14,6 @@ from ._query_common import (
     ColumnOrdering,
     Query,
     Take,
-    check_blob_mode,
     positive_nprobes,
     to_frame,
     to_models,
@@ -76,8 +76,9 @@ class AsyncQueryBase:
         return self
 
     def with_fragments(self, fragments: Any) -> "Self":
-        """Not supported yet; see `fragment_ids`."""
-        raise refuse(f"{type(self).__name__}.with_fragments")
+        """Reads only these fragments (`glaive.lance.LanceFragment`) of the table (scans only)."""
+        self._plan.with_fragments(fragments)
+        return self
 
     async def to_arrow(self, timeout: Optional[timedelta] = None) -> "pyarrow.Table":
         """The result as a `pa.Table`. RuntimeError "Query timeout" when it takes longer than `timeout`."""
@@ -102,8 +103,10 @@ class AsyncQueryBase:
         **kwargs,
     ) -> "pd.DataFrame":
         """The result as a pandas frame; see `LanceQueryBuilder.to_pandas`."""
-        check_blob_mode(blob_mode)
-        return to_frame(await self.to_arrow(timeout), flatten, kwargs, blob_mode)
+        validate_blob_mode(blob_mode)
+        if await _pool.run(plan_shows_blobs, self._plan):
+            return await _pool.run(plan_frame, self._plan.copy(), blob_mode, flatten, timeout, kwargs)
+        return to_frame(await self.to_arrow(timeout), flatten, kwargs)
 
     async def to_polars(self, timeout: Optional[timedelta] = None) -> "pl.DataFrame":
         """The result as a Polars frame."""
@@ -278,6 +281,6 @@ class AsyncVectorQuery(AsyncStandardQuery, AsyncVectorQueryBase):
         return query
 
 
-@not_built("fragment_ids")
+@not_built("fragment_ids", "with_fragments")
 class AsyncTakeQuery(Take, AsyncQueryBase):
     """Rows by position or by row id, in the table's order. Made by `AsyncTable.take_offsets` and `AsyncTable.take_row_ids`."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple, Union
 
 from ._plan import Plan, check_count
-from ._unsupported import refuse
-from .exceptions import InvalidInputError, InvalidTypeError, NotSupportedError
+from .exceptions import InvalidInputError, InvalidTypeError
 from .util import MANY_VECTOR_COLUMNS, NO_VECTOR_COLUMN, flatten_columns, vector_column_paths
 
 if TYPE_CHECKING:
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
         from typing import Self
     else:
         from typing_extensions import Self
-
-BLOB_MODES = ("lazy", "bytes", "descriptions")
-
 
 @dataclass(frozen=True)
 class ColumnOrdering:
@@ -71,27 +67,8 @@ class Query:
 # --- results ------------------------------------------------------------------------------------------------
 
 
-def check_blob_mode(blob_mode: str) -> None:
-    """ValueError unless `blob_mode` is one of the known ones."""
-    if blob_mode not in BLOB_MODES:
-        raise InvalidInputError(f"blob_mode must be one of {', '.join(map(repr, BLOB_MODES))}, got {blob_mode!r}")
-
-
-def check_blobs_shown(table: "pa.Table", blob_mode: str) -> "pa.Table":
-    """`table`; NotImplementedError when it has blob columns whose contents are asked for."""
-    if blob_mode != "descriptions":
-        for field in table.schema:
-            metadata = field.metadata or {}
-            if metadata.get(b"lance-encoding:blob") == b"true" or metadata.get(b"ARROW:extension:name") == b"lance.blob.v2":
-                raise NotSupportedError(
-                    f"to_pandas(blob_mode={blob_mode!r}) is not supported yet for the blob column {field.name!r}: "
-                    "blob_mode='descriptions' gives its descriptions, LanceDataset.take_blobs its contents"
-                )
-    return table
-
-
-def to_frame(table, flatten, kwargs, blob_mode: str) -> "pd.DataFrame":
-    return flatten_columns(check_blobs_shown(table, blob_mode), flatten).to_pandas(**kwargs)
+def to_frame(table, flatten, kwargs) -> "pd.DataFrame":
+    return flatten_columns(table, flatten).to_pandas(**kwargs)
 
 
 def to_polars_frame(table) -> "pl.DataFrame":

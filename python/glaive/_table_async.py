@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional,
 
 from . import _changes, _handle, _later, _pool
 from . import merge as _merge
+from ._blob import AsyncBlobMethods, plan_frame, plan_shows_blobs, validate_blob_mode
 from ._branches import AsyncBranches
 from ._lsm import AsyncLsmMethods
 from ._maintenance import AsyncMaintenance
 from ._plan import Plan
-from ._query_common import check_blob_mode, check_blobs_shown
 from ._schema_changes import AsyncSchemaChanges
 from ._results import AddResult, DeleteResult, MergeResult, UpdateResult
 from ._unsupported import not_built, refuse
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @not_built(*_later.TABLE, *_later.TABLE_WARM, "create_index", "migrate_manifest_paths_v2", asynchronous=True)
-class AsyncTable(AsyncMaintenance, AsyncSchemaChanges, AsyncLsmMethods):
+class AsyncTable(AsyncMaintenance, AsyncSchemaChanges, AsyncLsmMethods, AsyncBlobMethods):
     """A table for async code. Get one from `AsyncConnection.create_table` or `open_table`.
 
     Methods are coroutines unless noted; each engine call runs on a thread of a pool of its own. See `LanceTable` for what they do.
@@ -155,12 +155,15 @@ class AsyncTable(AsyncMaintenance, AsyncSchemaChanges, AsyncLsmMethods):
 
     async def to_arrow(self) -> "pyarrow.Table":
         """All rows as a `pa.Table`, in insertion order."""
-        return await _pool.run_cancellable(self._inner.to_table)
+        return await _pool.run_cancellable(Plan(self._inner).to_table)
 
     async def to_pandas(self, blob_mode: BlobMode = "lazy", **kwargs) -> "pd.DataFrame":
         """All rows as a pandas frame."""
-        check_blob_mode(blob_mode)
-        return check_blobs_shown(await self.to_arrow(), blob_mode).to_pandas(**kwargs)
+        validate_blob_mode(blob_mode)
+        plan = Plan(self._inner)
+        if await _pool.run(plan_shows_blobs, plan):
+            return await _pool.run(plan_frame, plan, blob_mode, None, None, kwargs)
+        return (await self.to_arrow()).to_pandas(**kwargs)
 
     async def to_lance(self, **kwargs) -> "LanceDataset":
         """See `LanceTable.to_lance`."""

@@ -28,6 +28,8 @@ from ._glaive import (
 
 __all__ = [
     "AlreadyExistsError",
+    "BlobFrameError",
+    "BlobRangeError",
     "CancelledError",
     "ClosedError",
     "CommitConflictError",
@@ -70,6 +72,14 @@ class OutOfRangeError(InvalidInputError, OverflowError):
 
 class InvalidTypeError(InvalidInputError, TypeError):
     """An argument has a type that the call cannot take."""
+
+
+class BlobFrameError(GlaiveError, RuntimeError):
+    """A query with blob columns that cannot become a pandas frame: only plain scans can."""
+
+
+class BlobRangeError(InvalidInputError, RuntimeError):
+    """A range that ends behind the end of a blob."""
 
 
 class RefNotFoundError(NotFoundError, RuntimeError):

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, Type, TypeVar, Union
 
 from . import _handle, _not_built
+from ._blob import plan_frame, plan_shows_blobs, validate_blob_mode
 from ._full_text import (
     BooleanQuery,
     BoostQuery,
@@ -39,7 +40,6 @@ from ._query_common import (
     ColumnOrdering,
     Query,
     Take,
-    check_blob_mode,
     positive_nprobes,
     to_frame,
     to_models,
@@ -211,8 +211,9 @@ class LanceQueryBuilder(ABC):
         return self
 
     def with_fragments(self, fragments: Any) -> "Self":
-        """Not supported yet; see `fragment_ids`."""
-        raise refuse(f"{type(self).__name__}.with_fragments")
+        """Reads only these fragments (`glaive.lance.LanceFragment`) of the table (scans only)."""
+        self._plan.with_fragments(fragments)
+        return self
 
     def rerank(self, reranker: Any, query_string: Optional[str] = None) -> "Self":
         """Not supported yet."""
@@ -260,8 +261,10 @@ class LanceQueryBuilder(ABC):
 
         `flatten`: True spreads structs into columns "a.b", a positive number so many levels of them. ValueError otherwise.
         """
-        check_blob_mode(blob_mode)
-        return to_frame(self.to_arrow(timeout=timeout), flatten, kwargs, blob_mode)
+        validate_blob_mode(blob_mode)
+        if plan_shows_blobs(self._plan):
+            return plan_frame(self._plan, blob_mode, flatten, timeout, kwargs)
+        return to_frame(self.to_arrow(timeout=timeout), flatten, kwargs)
 
     def to_df(self) -> "pd.DataFrame":
         """Old name of `to_pandas`."""
@@ -437,8 +440,10 @@ class LanceTakeQueryBuilder(Take):
         **kwargs,
     ) -> "pd.DataFrame":
         """The rows as a pandas frame; see `LanceQueryBuilder.to_pandas`."""
-        check_blob_mode(blob_mode)
-        return to_frame(self.to_arrow(timeout), flatten, kwargs, blob_mode)
+        validate_blob_mode(blob_mode)
+        if plan_shows_blobs(self._plan):
+            return plan_frame(self._plan, blob_mode, flatten, timeout, kwargs)
+        return to_frame(self.to_arrow(timeout), flatten, kwargs)
 
     def to_polars(self, timeout: Optional[timedelta] = None) -> "pl.DataFrame":
         """The rows as a Polars frame."""

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional,
 
 from . import _changes, _handle, _later, _not_built
 from . import merge as _merge
+from ._blob import BlobMethods, plan_frame, plan_shows_blobs, validate_blob_mode
 from ._branches import Branches
 from ._lsm import LsmMethods
 from ._maintenance import SyncMaintenance
-from ._query_common import check_blob_mode, check_blobs_shown
+from ._plan import Plan
 from ._results import AddResult, DeleteResult, MergeResult, UpdateResult
 from ._schema_changes import SchemaChanges
 from ._table_async import AsyncTable, AsyncTags
@@ -129,13 +130,19 @@ class Table(ABC):
         return self.count_rows()
 
     def to_pandas(self, blob_mode: BlobMode = "lazy", **kwargs) -> "pd.DataFrame":
-        """All rows as a pandas frame; `kwargs` go to `pa.Table.to_pandas`."""
-        check_blob_mode(blob_mode)
-        return check_blobs_shown(self.to_arrow(), blob_mode).to_pandas(**kwargs)
+        """All rows as a pandas frame; `kwargs` go to `pa.Table.to_pandas`.
+
+        `blob_mode`: values of blob columns are files that read when they are used ("lazy"), bytes, or descriptions.
+        """
+        validate_blob_mode(blob_mode)
+        plan = Plan(self._inner)
+        if plan_shows_blobs(plan):
+            return plan_frame(plan, blob_mode, None, None, kwargs)
+        return self.to_arrow().to_pandas(**kwargs)
 
 
 @not_built(*_later.TABLE, *_later.TABLE_WARM, *_later.TABLE_SYNC)
-class LanceTable(SyncMaintenance, SchemaChanges, LsmMethods, Table):
+class LanceTable(SyncMaintenance, SchemaChanges, LsmMethods, BlobMethods, Table):
     """A table in a local or in-memory database. All methods block; they may be called from any thread and inside event loops."""
 
     def __init__(
@@ -312,7 +319,7 @@ class LanceTable(SyncMaintenance, SchemaChanges, LsmMethods, Table):
 
     def to_arrow(self) -> "pyarrow.Table":
         """All rows as a `pa.Table`, in insertion order."""
-        return self._inner.to_table()
+        return Plan(self._inner).to_table()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The rows as an Arrow stream, read as they are asked for: what DuckDB, Polars and pyarrow take a table by."""

@@ -250,6 +250,49 @@ bool IsJson(const arrow::Field& field) {
          *field.metadata()->Get("ARROW:extension:name") == "lance.json";
 }
 
+bool IsBlob(const arrow::Field& field) {
+  return field.metadata() && field.metadata()->Contains("ARROW:extension:name") &&
+         *field.metadata()->Get("ARROW:extension:name") == "lance.blob.v2";
+}
+
+// The member of a blob that plain values are meant for: bytes are contents, texts say
+// where they lie. Null for other types.
+const char* BlobMemberFor(const arrow::DataType& type) {
+  switch (type.id()) {
+    case arrow::Type::BINARY:
+    case arrow::Type::LARGE_BINARY:
+    case arrow::Type::BINARY_VIEW:
+      return "data";
+    case arrow::Type::STRING:
+    case arrow::Type::LARGE_STRING:
+    case arrow::Type::STRING_VIEW:
+      return "uri";
+    default:
+      return nullptr;
+  }
+}
+
+Result<ArrayPtr> WrapBlobs(const ArrayPtr& input, const arrow::Field& target,
+                           const char* member, const std::string& path,
+                           Fractions fractions) {
+  std::vector<ArrayPtr> children;
+  for (const auto& field : target.type()->fields()) {
+    if (field->name() == member) {
+      GLAIVE_ASSIGN_OR_RETURN(auto values,
+                              CastLeaf(input, field->type(), path, fractions));
+      children.push_back(std::move(values));
+    } else {
+      GLAIVE_ASSIGN_OR_RETURN(auto nulls,
+                              arrow::MakeArrayOfNull(field->type(), input->length()));
+      children.push_back(std::move(nulls));
+    }
+  }
+  GLAIVE_ASSIGN_OR_RETURN(auto validity, AlignedValidity(*input));
+  return std::make_shared<arrow::StructArray>(target.type(), input->length(),
+                                              std::move(children), std::move(validity),
+                                              input->null_count());
+}
+
 Result<ArrayPtr> CoerceArray(const ArrayPtr& given, const arrow::Field& target,
                              const std::string& path, Fractions fractions) {
   const arrow::DataType& to = *target.type();
@@ -272,6 +315,10 @@ Result<ArrayPtr> CoerceArray(const ArrayPtr& given, const arrow::Field& target,
   }
   if (to.id() == arrow::Type::STRUCT && input->type_id() == arrow::Type::STRUCT) {
     return CoerceStruct(input, target, path, fractions);
+  }
+  if (const char* member = BlobMemberFor(*input->type());
+      member != nullptr && to.id() == arrow::Type::STRUCT && IsBlob(target)) {
+    return WrapBlobs(input, target, member, path, fractions);
   }
   if (IsListLike(to) && IsListLike(*input->type()))
     return CoerceList(input, target, path, fractions);

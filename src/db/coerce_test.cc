@@ -172,6 +172,35 @@ TEST_F(CoerceTest, NanInVectorsOnly) {
   EXPECT_TRUE(Column(hidden, vector).ok());
 }
 
+TEST_F(CoerceTest, BytesAndTextsBecomeBlobs) {
+  const auto blob = field("c", arrow::struct_({field("data", arrow::large_binary()),
+                                               field("uri", arrow::utf8())}))
+                        ->WithMetadata(arrow::key_value_metadata({"ARROW:extension:name"},
+                                                                 {"lance.blob.v2"}));
+  const auto wrapped = [&](const std::shared_ptr<arrow::DataType>& type) {
+    auto batch = Coerce({{"c", Json(type, R"(["no", "ab", null])")->Slice(1)}},
+                        arrow::schema({blob}));
+    return std::pair(batch.status(), batch.ok() ? (*batch)->column(0) : nullptr);
+  };
+  for (const auto& type : {arrow::binary(), arrow::large_binary()}) {
+    const auto [status, got] = wrapped(type);
+    ASSERT_TRUE(status.ok()) << status;
+    const auto& members = static_cast<const arrow::StructArray&>(*got);
+    EXPECT_TRUE(members.IsNull(1));
+    EXPECT_EQ(static_cast<const arrow::LargeBinaryArray&>(*members.field(0)).GetView(0),
+              "ab");
+    EXPECT_TRUE(members.field(1)->IsNull(0));
+  }
+  const auto [status, got] = wrapped(arrow::utf8());
+  ASSERT_TRUE(status.ok()) << status;
+  const auto& members = static_cast<const arrow::StructArray&>(*got);
+  EXPECT_TRUE(members.field(0)->IsNull(0));
+  EXPECT_EQ(static_cast<const arrow::StringArray&>(*members.field(1)).GetView(0), "ab");
+  // A struct that is no blob takes no bytes.
+  ExpectError(Json(arrow::binary(), R"(["ab"])"), blob->type(),
+              ErrorKind::kSchemaMismatch, "has type binary");
+}
+
 TEST_F(CoerceTest, FittingColumnsAreNotCopied) {
   auto ints = Json(arrow::int64(), "[1, 2]");
   auto got = Column(ints, arrow::int64());

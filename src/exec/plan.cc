@@ -9,6 +9,7 @@
 #include <arrow/type.h>
 
 #include "file/assemble.h"
+#include "file/blob_v2_writer.h"
 #include "file/json_columns.h"
 #include "runtime/runtime.h"
 
@@ -163,12 +164,21 @@ class OutputPlanner {
         sql += '`';
       }
     }
-    GLAIVE_ASSIGN_OR_RETURN(auto expression,
-                            expr::ScalarExpr::Make(sql, dataset_.schema(), extra_));
+    // Blobs below structs are read as descriptors too.
+    const bool blobs = field != nullptr && file::HoldsBlobsV2(*field);
+    file::Schema described;
+    if (blobs) described = dataset_.schema().WithBlobDescriptors();
+    GLAIVE_ASSIGN_OR_RETURN(
+        auto expression,
+        expr::ScalarExpr::Make(sql, blobs ? described : dataset_.schema(), extra_));
     for (const std::string& column : expression->columns()) AddPath(column);
     plan_->needs.Add(expression->extra_columns());
-    fields_.push_back(
-        arrow::field(name, expression->type(), nullable || field == nullptr));
+    auto shown = arrow::field(name, expression->type(), nullable || field == nullptr);
+    if (blobs) {
+      shown = shown->WithMetadata(
+          file::Schema({*field}).WithBlobDescriptors().fields()[0].ToArrow()->metadata());
+    }
+    fields_.push_back(std::move(shown));
     OutputPlan::Column column;
     column.expression = std::move(expression);
     plan_->columns.push_back(std::move(column));
@@ -211,8 +221,9 @@ class OutputPlanner {
       } else if (*field->type == *dataset_.schema().FindTopLevel(name)->type) {
         AddWhole(name, *field);
       } else {
-        const auto read =
-            arrow::schema({field->ToArrow()->WithType(file::ReadType(*field))});
+        const file::Schema described = file::Schema({*field}).WithBlobDescriptors();
+        const file::Field& part = described.fields()[0];
+        const auto read = arrow::schema({part.ToArrow()->WithType(file::ReadType(part))});
         AddRead(name, file::JsonToUser(read)->field(0));
       }
     }

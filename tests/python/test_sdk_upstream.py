@@ -1,4 +1,4 @@
-"""The programs of sdk_programs.py on Glaive and on the real LanceDB: outcomes must agree, exceptions by class."""
+"""The programs of sdk_programs.py and sdk_programs_parts.py on Glaive and on the real LanceDB: outcomes must agree, exceptions by class."""
 
 import json
 import os
@@ -9,17 +9,18 @@ import sys
 
 import pytest
 import sdk_programs
+import sdk_programs_parts
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UPSTREAM = ROOT / ".venv-upstream" / "bin" / "python"
-PROGRAMS = ROOT / "tests" / "python" / "sdk_programs.py"
+FILES = {name: module.__file__ for module in (sdk_programs, sdk_programs_parts) for name in module.PROGRAMS}
 
 
 def run(python, module, program):
     environ = dict(os.environ, PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1", TZ="UTC")
     if module == "lancedb":
         del environ["PYTHONPATH"]
-    done = subprocess.run([str(python), str(PROGRAMS), module, program], capture_output=True, text=True, timeout=300, env=environ)
+    done = subprocess.run([str(python), FILES[program], module, program], capture_output=True, text=True, timeout=300, env=environ)
     assert done.returncode == 0, done.stderr[-4000:]
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -37,7 +38,7 @@ def same(theirs, ours):
 
 
 @pytest.mark.skipif(not UPSTREAM.exists(), reason="needs .venv-upstream")
-@pytest.mark.parametrize("program", sdk_programs.PROGRAMS)
+@pytest.mark.parametrize("program", FILES)
 def test_same_as_upstream(program):
     theirs, ours = run(UPSTREAM, "lancedb", program), run(sys.executable, "glaive", program)
     assert [line["step"] for line in theirs] == [line["step"] for line in ours]

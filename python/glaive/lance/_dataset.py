@@ -16,6 +16,7 @@ import pyarrow.dataset
 
 from .. import _glaive
 from .._changes import check_expressions, check_retries, check_where, seconds
+from . import _blob_frames
 from ._branches import BranchMethods, resolve
 from .._sql import as_sql
 from ..exceptions import CorruptionError, EvaluationError, ScanEvaluationError
@@ -106,6 +107,7 @@ class ScannerBuilder:
         self._with_row_id = False
         self._with_row_address = False
         self._score_autoprojection = True
+        self._blob_bytes = False
 
     def apply_defaults(self, default_opts: Dict[str, Any]) -> ScannerBuilder:
         for name, value in default_opts.items():
@@ -228,8 +230,12 @@ class ScannerBuilder:
     # What would change the result is refused.
 
     def blob_handling(self, blob_handling: Optional[str]) -> ScannerBuilder:
-        if blob_handling not in (None, "blobs_descriptions"):
-            raise refusal(f"blob_handling={blob_handling!r}")
+        """"all_binary" shows the bytes of blobs, "blobs_descriptions" (the default) and "all_descriptions" what describes them."""
+        if blob_handling not in (None, "all_binary", "all_descriptions", "blobs_descriptions"):
+            raise ValueError(
+                f"Invalid blob_handling: {blob_handling}. Expected one of: all_binary, all_descriptions, blobs_descriptions"
+            )
+        self._blob_bytes = blob_handling == "all_binary"
         return self
 
     def strict_batch_size(self, strict_batch_size: bool = False) -> ScannerBuilder:
@@ -392,6 +398,8 @@ class LanceScanner(pa.dataset.Scanner):
         return table.select([*names, *extra])
 
     def to_table(self) -> pa.Table:
+        if self._options._blob_bytes and self._options.ds._blob_columns():
+            return self.to_reader().read_all()
         if self._options._nearest is not None:
             return self._search()
         if self._options._expression is not None:
@@ -399,8 +407,27 @@ class LanceScanner(pa.dataset.Scanner):
         with _scan_errors():
             return self._engine.to_table(**self._scan_arguments())
 
+    def _described(self) -> LanceScanner:
+        """The same with descriptors of blobs and row addresses, to fetch their contents by."""
+        options = copy.copy(self._options)
+        options._blob_bytes, options._with_row_address = False, True
+        return LanceScanner(options)
+
+    def _blob_reader(self) -> pa.RecordBatchReader:
+        """The rows with the bytes of blobs, fetched batch by batch."""
+        o = self._options
+        keep = o._with_row_address or isinstance(o._columns, list) and "_rowaddr" in o._columns
+        reader = self._described().to_reader()
+        fields = [_blob_frames.binary_field(f) for f in reader.schema if keep or f.name != "_rowaddr"]
+        schema = pa.schema(fields, reader.schema.metadata)
+        return pa.RecordBatchReader.from_batches(
+            schema, (_blob_frames.fill_batch(self._engine, batch, o._columns, keep) for batch in reader)
+        )
+
     def to_reader(self) -> pa.RecordBatchReader:
         o = self._options
+        if o._blob_bytes and o.ds._blob_columns():
+            return self._blob_reader()
         if o._nearest is not None or o._expression is not None:
             table = self.to_table()
             return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=o._batch_size))
@@ -416,12 +443,16 @@ class LanceScanner(pa.dataset.Scanner):
             yield pa.dataset.TaggedRecordBatch(batch, None)
 
     def to_pandas(self, *, blob_mode: str = "lazy", **kwargs):
-        """`kwargs` go to `pa.Table.to_pandas`. Blob columns are given as descriptions."""
-        if blob_mode not in ("lazy", "bytes", "descriptions"):
-            raise ValueError(f"blob_mode must be lazy, bytes or descriptions, not {blob_mode!r}")
-        if blob_mode != "descriptions" and self._options.ds._blob_columns():
-            raise refusal(f"blob_mode={blob_mode!r} (use take_blobs, or blob_mode='descriptions')")
-        return self.to_table().to_pandas(**kwargs)
+        """`kwargs` go to `pa.Table.to_pandas`.
+
+        `blob_mode`: values of blob columns are files that read when they are used ("lazy"), bytes, or descriptions.
+        """
+        _blob_frames.check_blob_mode(blob_mode)
+        o = self._options
+        if blob_mode == "descriptions" or o._blob_bytes or not o.ds._blob_columns():
+            return self.to_table().to_pandas(**kwargs)
+        keep = o._with_row_address or isinstance(o._columns, list) and "_rowaddr" in o._columns
+        return _blob_frames.to_frame(self._engine, self._described().to_table(), o._columns, blob_mode, keep, kwargs)
 
     def count_rows(self) -> int:
         o = self._options
@@ -445,7 +476,10 @@ class LanceScanner(pa.dataset.Scanner):
         o = self._options
         if o._nearest is not None:
             return self.head(0).schema
-        return self._engine.output_schema(o._columns, with_row_id=o._with_row_id, with_row_address=o._with_row_address)
+        schema = self._engine.output_schema(o._columns, with_row_id=o._with_row_id, with_row_address=o._with_row_address)
+        if o._blob_bytes:
+            schema = pa.schema([_blob_frames.binary_field(field) for field in schema], schema.metadata)
+        return schema
 
     @property
     def dataset_schema(self) -> pa.Schema:
@@ -626,7 +660,7 @@ class LanceStats:
         "get_transactions", "index_statistics", "io_stats_incremental", "io_stats_snapshot",
         "latest_storage_options", "list_indices",
         "merge_existing_index_segments", "merge_index_metadata", "migrate_manifest_paths_v2",
-        "new_file_session", "prewarm_index", "read_blob_ranges", "read_transaction", "remap_row_addrs",
+        "new_file_session", "prewarm_index", "read_transaction", "remap_row_addrs",
         "replace_schema", "session", "sql",
         "tracked_files", "version_refs",
         # of pyarrow's Dataset
@@ -721,13 +755,9 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
         return LanceStats(self)
 
     def _blob_columns(self) -> List[str]:
-        def holds_blobs(metadata):
-            return (
-                metadata.get("lance-encoding:blob") == "true"
-                or metadata.get("ARROW:extension:name") == "lance.blob.v2"
-            )
+        from .blob import is_blob_metadata
 
-        return [f["name"] for f in self._ds.fields if holds_blobs(f["metadata"])]
+        return [f["name"] for f in self._ds.fields if is_blob_metadata(f["metadata"])]
 
     # Versions.
 
@@ -1077,6 +1107,16 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
         from .blob import read_blobs
 
         return read_blobs(self, blob_column, ids, addresses, indices)
+
+    def read_blob_ranges(self, blob_column: str, requests, *, selector: str, io_buffer_size: Optional[int] = None,
+                         preserve_order: Optional[bool] = None) -> List[Tuple[int, int, Optional[bytes]]]:  # fmt: skip
+        """(request index, row address, bytes) for each (row, offset, length); None for a row without a blob.
+
+        `selector` says what rows are named by: "ids", "addresses" or "indices". ValueError for a range behind a blob's end.
+        """
+        from .blob import read_blob_ranges
+
+        return read_blob_ranges(self, blob_column, requests, selector)
 
 
 def _reopen(uri, version, storage_options, default_scan_options):
