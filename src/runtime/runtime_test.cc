@@ -20,6 +20,15 @@
 #include "runtime/fork.h"
 #include "runtime/machine.h"
 
+// GCC and Clang each say in their own way that they build for a sanitizer.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GLAIVE_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define GLAIVE_SANITIZED
+#endif
+#endif
+
 namespace glaive {
 namespace {
 
@@ -313,7 +322,7 @@ TEST(Fork, TheChildStartsThreadsOfItsOwn) {
 }
 
 TEST(Fork, WhileTheParentIsBusy) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef GLAIVE_SANITIZED
   GTEST_SKIP() << "the sanitizer's allocator does not survive a fork beside busy threads";
 #endif
   auto runtime = WithThreads(4);
@@ -348,7 +357,7 @@ TEST(Fork, WhileTheParentIsBusy) {
 }
 
 TEST(Fork, MutexesOfSharedObjectsAreFreeInTheChild) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef GLAIVE_SANITIZED
   GTEST_SKIP() << "the sanitizer's allocator does not survive a fork beside busy threads";
 #endif
   struct Shared {
