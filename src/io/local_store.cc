@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <set>
@@ -25,9 +24,9 @@ namespace {
 // What a store shares with all its children.
 struct Shared {
   explicit Shared(const LocalStoreOptions& options)
-      : files(options.max_open_files), publish_method(options.publish_method) {}
+      : files(options.max_open_files), publish(options.publish_method) {}
   FileCache files;
-  std::atomic<PublishMethod> publish_method;
+  PublishWays publish;
 };
 
 class LocalObject : public RandomAccessObject {
@@ -230,10 +229,10 @@ class LocalStore : public ObjectStore {
   Status PutPartsIfAbsent(std::string_view path, ByteParts parts, bool durable) override {
     GLAIVE_ASSIGN_OR_RETURN(const std::string full, FullPath(path));
     const std::string parent(ParentPath(full));
-    Status status = WriteNewFile(full, parts, durable, &shared_->publish_method);
+    Status status = WriteNewFile(full, parts, durable, &shared_->publish);
     if (KindOf(status) == ErrorKind::kNotFound) {
       GLAIVE_RETURN_NOT_OK(MakeDirectories(parent, true));
-      status = WriteNewFile(full, parts, durable, &shared_->publish_method);
+      status = WriteNewFile(full, parts, durable, &shared_->publish);
     }
     GLAIVE_RETURN_NOT_OK(status);
     return durable ? SyncDirectory(parent) : Status::OK();

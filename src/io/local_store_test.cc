@@ -20,6 +20,7 @@
 #include "io/file_cache.h"
 #include "io/object_store.h"
 #include "io/test_util.h"
+#include "runtime/inline_scope.h"
 
 namespace glaive::io {
 namespace {
@@ -53,14 +54,34 @@ TEST_F(LocalStoreTest, NothingIsLeftBesidePublishedFiles) {
     const std::string name = "m" + std::to_string(static_cast<int>(method));
     ASSERT_OK(store->PutIfAbsent(name, Bytes("x")));
     EXPECT_KIND(ErrorKind::kAlreadyExists, store->PutIfAbsent(name, Bytes("y")));
+    const std::span<const uint8_t> part = Bytes("cached");
+    ASSERT_OK(store->PutPartsIfAbsent("d/" + name, {&part, 1}, false));
+    EXPECT_KIND(ErrorKind::kAlreadyExists,
+                store->PutPartsIfAbsent("d/" + name, {&part, 1}, false));
+    EXPECT_KIND(ErrorKind::kInvalidInput,
+                store->PutPartsIfAbsent(std::string(300, 'n'), {&part, 1}, false));
+    EXPECT_EQ(Text(store->Get("d/" + name).ValueOrDie()), "cached");
     ASSERT_OK(store->Put("put", Bytes("x")));
     ASSERT_OK_AND_ASSIGN(auto writer, store->Create("created"));
     ASSERT_OK(writer->Append(Bytes("abc")));
     ASSERT_OK(writer->Finish());
     EXPECT_KIND(ErrorKind::kInvalidInput, store->Put(std::string(300, 'n'), Bytes("x")));
   }
-  EXPECT_EQ(FilesOnDisk(),
-            (std::vector<std::string>{"created", "m0", "m1", "m2", "put"}));
+  EXPECT_EQ(FilesOnDisk(), (std::vector<std::string>{"created", "d/m0", "d/m1", "d/m2",
+                                                     "m0", "m1", "m2", "put"}));
+}
+
+TEST_F(LocalStoreTest, WhatBackgroundWorkWritesIsTheSame) {
+  std::string text;
+  for (int i = 0; text.size() < (size_t{3} << 20); ++i) text += std::to_string(i * 7919);
+  const InlineScope background;
+  ASSERT_OK_AND_ASSIGN(auto writer, store_->Create("pieces"));
+  const std::string_view whole = text;
+  for (size_t at = 0, size = 1; at < whole.size(); at += size, size = size * 3 + 1) {
+    ASSERT_OK(writer->Append(Bytes(whole.substr(at, size))));
+  }
+  ASSERT_OK(writer->Finish());
+  EXPECT_TRUE(Text(store_->Get("pieces").ValueOrDie()) == text);
 }
 
 TEST_F(LocalStoreTest, TemporariesOfACrashedWriterAreNotListed) {

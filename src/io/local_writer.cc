@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "io/path.h"
+#include "runtime/inline_scope.h"
 
 namespace glaive::io {
 namespace {
@@ -18,6 +20,9 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 // Writeback starts each time this much is new, so that the sync at the end finds little
 // to do.
 constexpr int64_t kWritebackBytes = int64_t{8} << 20;
+// Background work writes so much and waits until the disk has it: the small files that
+// others sync meanwhile, entries of a log say, would otherwise queue behind all of it.
+constexpr size_t kBackgroundPiece = size_t{256} << 10;
 constexpr size_t kMostInPlace = 64;
 
 // Creates a temporary file for `path`, and the directories above it when they are
@@ -90,7 +95,22 @@ Status LocalWriter::Flush() {
   return WriteOut({buffer_.get(), size});
 }
 
+Status LocalWriter::WriteInPieces(std::span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(bytes.size(), kBackgroundPiece));
+    failure_ = WriteAll(fd_.get(), piece, path_);
+    GLAIVE_RETURN_NOT_OK(failure_);
+    // Advice only, as below.
+    ::sync_file_range(fd_.get(), written_, static_cast<int64_t>(piece.size()),
+                      SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+    written_ += static_cast<int64_t>(piece.size());
+    bytes = bytes.subspan(piece.size());
+  }
+  return Status::OK();
+}
+
 Status LocalWriter::WriteOut(std::span<const uint8_t> bytes) {
+  if (InlineScope::active()) return WriteInPieces(bytes);
   failure_ = WriteAll(fd_.get(), bytes, path_);
   GLAIVE_RETURN_NOT_OK(failure_);
   written_ += static_cast<int64_t>(bytes.size());

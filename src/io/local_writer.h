@@ -31,6 +31,7 @@ class LocalWriter : public ObjectWriter {
   LocalWriter(std::string path, std::string temporary, FileDescriptor fd);
   Status Flush();
   Status WriteOut(std::span<const uint8_t> bytes);
+  Status WriteInPieces(std::span<const uint8_t> bytes);
 
   const std::string path_;
   const std::string temporary_;

@@ -9,6 +9,7 @@
 #include <linux/fs.h>
 #include <sys/stat.h>
 
+#include "io/path.h"
 #include "io/posix_file.h"
 
 namespace glaive::io {
@@ -61,10 +62,47 @@ int Claim(const std::string& temporary, const std::string& path, PublishMethod m
   return error_number;
 }
 
+// Gives a file without a name its first one. 0 or errno.
+int LinkUnnamed(int fd, const std::string& path) {
+  if (::linkat(fd, "", AT_FDCWD, path.c_str(), AT_EMPTY_PATH) == 0) return 0;
+  if (errno != ENOENT) return errno;
+  // Before Linux 6.10 that takes a capability; this way does not.
+  const std::string self = "/proc/self/fd/" + std::to_string(fd);
+  return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0
+             ? 0
+             : errno;
+}
+
+// False: not on this file system, or this once; nothing was written.
+Result<bool> WriteUnnamed(const std::string& path, ByteParts parts, PublishWays* ways) {
+  const std::string parent(ParentPath(path));
+  FileDescriptor fd = OpenFile(parent, O_WRONLY | O_TMPFILE);
+  if (!fd.valid()) {
+    if (errno == ENOENT) return ErrnoStatus(errno, "create", path);
+    if (IsRefusal(errno) || errno == EISDIR) {
+      ways->unnamed.store(false, std::memory_order_relaxed);
+    }
+    return false;
+  }
+  GLAIVE_RETURN_NOT_OK(WriteParts(fd.get(), parts, path));
+  const int error_number = LinkUnnamed(fd.get(), path);
+  if (error_number == 0) return true;
+  if (error_number == EEXIST) return ErrnoStatus(error_number, "create", path);
+  if (IsRefusal(error_number) || error_number == ENOENT) {
+    ways->unnamed.store(false, std::memory_order_relaxed);
+  }
+  return false;
+}
+
 }  // namespace
 
 Status WriteNewFile(const std::string& path, ByteParts parts, bool durable,
-                    std::atomic<PublishMethod>* method) {
+                    PublishWays* ways) {
+  if (!durable && ways->unnamed.load(std::memory_order_relaxed)) {
+    GLAIVE_ASSIGN_OR_RETURN(const bool written, WriteUnnamed(path, parts, ways));
+    if (written) return Status::OK();
+  }
+  std::atomic<PublishMethod>* method = &ways->method;
   // Saves the writing when somebody else was faster; the claim below is what decides.
   struct stat info;
   if (::lstat(path.c_str(), &info) == 0) return ErrnoStatus(EEXIST, "create", path);
