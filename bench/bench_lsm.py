@@ -50,8 +50,8 @@ def plain_file(folder, size, sync, count=200):
 class Bench:
     def __init__(self, options, folder):
         self.options, self.folder, self.rows = options, folder, []
-        env = {"PYTHONPATH": str(bench_tables.ROOT / "python"), "GLAIVE_AUTO_MAINTENANCE": "0", "GLAIVE_LSM_UPKEEP": "0"}
-        self.ours = side.Side("ours", str(bench_tables.VENV), "glaive.lance", "glaive", env)
+        self.env = {"PYTHONPATH": str(bench_tables.ROOT / "python"), "GLAIVE_AUTO_MAINTENANCE": "0", "GLAIVE_LSM_UPKEEP": "0"}
+        self.ours = side.Side("ours", str(bench_tables.VENV), "glaive.lance", "glaive", self.env)
         self.theirs = side.Side("theirs", str(bench_tables.UPSTREAM), "lance", "lancedb")
         self.serial = 0
 
@@ -194,8 +194,33 @@ class Bench:
         ours, theirs = min(times["ours"]), min(times["theirs"])
         self.add("replay of 100 k rows at open", ours, theirs, "≥ 5 ×", theirs >= 5 * ours)
 
+    def compaction(self):
+        for level in ("os", "fsync"):
+            name = f"p99 of single rows while upkeep compacts, {level}"
+            if not self.wanted(name):
+                continue
+            one = side.Side("ours", str(bench_tables.VENV), "glaive.lance", "glaive", {**self.env, "GLAIVE_LSM_UPKEEP": "1"})
+            alone, beside, compactions = one.call(
+                "lsm_put_while_compacting",
+                folder=self.folder,
+                name=f"compaction-{level}",
+                durability=level,
+                base_rows=min(self.options.rows, 1_000_000),
+                rounds=8,
+                quiet=300,
+                most=4000,
+            )
+            one.close()
+            p99 = [sorted(each)[len(each) * 99 // 100] for each in (alone, beside)]
+            middle = [statistics.median(each) for each in (alone, beside)]
+            note = (
+                f"without {shown(p99[0])} ({p99[1] / p99[0]:.1f} ×); medians {shown(middle[1])}, without {shown(middle[0])}; "
+                f"{len(beside)} rows beside {len(compactions)} compactions of {shown(statistics.median(compactions))}"
+            )
+            self.add(name, p99[1], None, "≤ 3 × p99 without", p99[1] <= 3 * p99[0], p99[0], note)
+
     def run(self):
-        for part in (self.puts, self.callers, self.sustained, self.lookups, self.search, self.replay):
+        for part in (self.puts, self.callers, self.sustained, self.lookups, self.search, self.replay, self.compaction):
             part()
         self.ours.close()
         self.theirs.close()

@@ -102,6 +102,41 @@ class LsmWorkloads:
             self.writer.put(batch)
         return rows * count / (time.perf_counter() - began)
 
+    def lsm_put_while_compacting(self, folder, name, durability, base_rows, rounds, quiet, most):
+        """Latencies of rows added one by one: (without, with) a compaction by upkeep beside them, in turn; and how long each
+        compaction took. At most `most` rows per compaction, as it would be a matter of luck how many it sees."""
+        self.dim = self.payload = 0
+        table = self.lancedb.connect(folder, storage_options={"lsm_upkeep_max_wait": "1h"}).create_table(
+            name, pa.Table.from_batches([lsm_rows(0, base_rows, 0, 0)])
+        )
+        table.set_lsm_write_spec(self.lancedb.LsmWriteSpec.unsharded().with_writer_config_defaults({"durability": durability}))
+        rows, alone, beside, compactions = base_rows // 20, [], [], []  # what a memtable holds is not reached
+        fresh = iter(range(10 * base_rows, 2**40))
+
+        def put(into):
+            batch = lsm_rows(next(fresh), 1, 0, 0)
+            began = time.perf_counter()
+            table.add(batch)
+            into.append(time.perf_counter() - began)
+
+        for i in range(rounds):
+            for _ in range(quiet):
+                put(alone)
+            for generation in range(4):  # the fourth starts the compaction; most of their keys are in the base
+                table.add(lsm_rows(rows * (4 * i + generation), rows, 0, 0))
+                table.flush_lsm()
+            before, began = table.version, time.perf_counter()
+            for n in range(most):
+                put(beside)
+                if n % 8 == 7 and table.version != before:
+                    break
+            while table.version == before:
+                time.sleep(0.001)
+                table.checkout_latest()
+            compactions.append(time.perf_counter() - began)
+        table.close_lsm_writers()
+        return alone, beside, compactions
+
     def lsm_scan_key(self, keys):
         """The median of finding one key through the writer."""
         seconds = []
