@@ -68,15 +68,15 @@ class BlobFile(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         return self._open().read(size)
 
-    async def aread(self, size: int = -1) -> bytes:
-        """`read` for async code."""
-        return await _pool.run(self.read, size)
+    async def aread(self) -> bytes:
+        """`readall` for async code."""
+        return await _pool.run(self.readall)
 
     def readall(self) -> bytes:
         return self.read()
 
-    def readinto(self, buffer) -> int:
-        return self._open().readinto(buffer)
+    def readinto(self, b) -> int:
+        return self._open().readinto(b)
 
     def read_range(self, offset: int, length: int) -> bytes:
         """`length` bytes from `offset`; does not move the position. RuntimeError when the blob ends before."""
@@ -156,9 +156,9 @@ def _split(path: Union[str, Sequence[str]]) -> Tuple[str, ...]:
     return tuple(parse_field_path(path)) if isinstance(path, str) else tuple(path)
 
 
-def stash_auto_row_ids(table: "pyarrow.Table", blob_paths: Iterable[str]) -> "pyarrow.Table":
-    """`table` without its column `_rowid`, whose values become a member of the descriptions at `blob_paths`."""
-    ids = table.column(ROW_ID).combine_chunks()
+def stash_auto_row_ids(tbl: "pyarrow.Table", blob_paths: Iterable[str]) -> "pyarrow.Table":
+    """`tbl` without its column `_rowid`, whose values become a member of the descriptions at `blob_paths`."""
+    ids = tbl.column(ROW_ID).combine_chunks()
     if isinstance(ids, pa.ChunkedArray):
         ids = pa.concat_arrays(ids.chunks) if ids.num_chunks else pa.nulls(0, pa.uint64())
 
@@ -166,17 +166,19 @@ def stash_auto_row_ids(table: "pyarrow.Table", blob_paths: Iterable[str]) -> "py
         row_ids = ids.slice(start, length)
         return lambda members, fields: ([*members, row_ids], [*fields, pa.field(STASHED, pa.uint64(), nullable=False)])
 
-    return _change_table(table, [_split(path) for path in blob_paths], change_of).drop_columns([ROW_ID])
+    return _change_table(tbl, [_split(path) for path in blob_paths], change_of).drop_columns([ROW_ID])
 
 
-def strip_auto_row_ids(table: "pyarrow.Table") -> "pyarrow.Table":
-    """`table` without the row ids in its descriptions."""
+def strip_auto_row_ids(tbl: "pyarrow.Table", blob_paths: Iterable[str]) -> "pyarrow.Table":
+    """`tbl` without the row ids in the descriptions at `blob_paths`."""
 
     def drop(members, fields):
         kept = [i for i, field in enumerate(fields) if field.name != STASHED]
         return [members[i] for i in kept], [fields[i] for i in kept]
 
-    return _change_table(table, _stashing(table.schema), lambda start, length: drop)
+    wanted = {_split(path) for path in blob_paths}
+    paths = [path for path in _stashing(tbl.schema) if path in wanted]
+    return _change_table(tbl, paths, lambda start, length: drop)
 
 
 def _stashing(schema) -> List[Tuple[str, ...]]:
@@ -189,14 +191,14 @@ def _stashing(schema) -> List[Tuple[str, ...]]:
     return [path for path in _carriers(schema) if type_at(path).get_field_index(STASHED) >= 0]
 
 
-def read_row_ids_from_hits(hits: "pyarrow.Table", column: str) -> List[Optional[int]]:
+def read_row_ids_from_hits(hits: "pyarrow.Table", blob_column: str) -> List[Optional[int]]:
     """Row ids of the rows of a query's result; None where the blob is missing, and with it the id.
 
-    They are those that the description of `column` carries (or of the only one that carries some: it may be shown under another
+    They are those that the description of `blob_column` carries (or of the only one that carries some: it may be shown under another
     name), else the column `_rowid`. ValueError when there are neither.
     """
     stashing = _stashing(hits.schema)
-    path = _split(column)
+    path = _split(blob_column)
     if path not in stashing and len(stashing) == 1:
         path = stashing[0]
     if path in stashing:
@@ -209,7 +211,7 @@ def read_row_ids_from_hits(hits: "pyarrow.Table", column: str) -> List[Optional[
     if ROW_ID in hits.column_names:
         return hits.column(ROW_ID).to_pylist()
     raise InvalidInputError(
-        f"the rows of the result are not known: it has no {ROW_ID} column, and no description of the blob column {column!r}; "
+        f"the rows of the result are not known: it has no {ROW_ID} column, and no description of the blob column {blob_column!r}; "
         "select that column, or add with_row_id(True)"
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Dict, Optional
 
 from . import _database, _handle, _pool
 from ._unsupported import refuse
-from .exceptions import InvalidInputError, InvalidTypeError
+from .exceptions import InvalidInputError, InvalidTypeError, NotSupportedError
 
 if TYPE_CHECKING:
     from .table import LanceTable
@@ -57,7 +57,7 @@ def open_on(native, branch, version):
 def clone_table(native, target, source_uri, namespace, source_version, source_tag, is_shallow):
     _database.refuse_namespace(namespace, "clone_table")
     if not is_shallow:
-        raise refuse("clone_table with is_shallow=False (a deep clone)")
+        raise NotSupportedError("Deep clone is not yet implemented: clone_table makes shallow clones")
     if source_version is not None and source_tag is not None:
         raise InvalidInputError("give source_version or source_tag, not both")
     version = _check_version(source_version) if source_tag is None else source_tag
@@ -96,7 +96,7 @@ class Branches:
         raise refuse("Branches.cherry_pick")
 
     def _wrap(self, native) -> "LanceTable":
-        return type(self._table)._wrap(self._table._conn, native)
+        return type(self._table)._wrap(self._table._conn, native, self._table._namespace)
 
 
 class AsyncBranches:

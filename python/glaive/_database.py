@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from . import _handle, _ingest
+from . import _handle, _ingest, _namespaces
 from ._glaive import Connection as _NativeConnection
 from ._plan import check_count
 from ._unsupported import refuse
@@ -82,7 +82,11 @@ def check_name(name) -> str:
     return name
 
 
-def list_tables(native, page_token, limit) -> ListTablesResponse:
+def list_tables(native, page_token, limit, namespace=None) -> ListTablesResponse:
+    path = _namespaces.check_path(namespace)
+    if path:
+        names, token = _namespaces.page(_namespaces.table_names(native, path), page_token, limit)
+        return ListTablesResponse(tables=names, page_token=token)
     if limit is None:
         return ListTablesResponse(tables=native.table_names(page_token))
     limit = check_count("limit", limit)
@@ -92,9 +96,34 @@ def list_tables(native, page_token, limit) -> ListTablesResponse:
     return ListTablesResponse(tables=names, page_token=names[-1] if more and names else None)
 
 
-def open_table(native, name, version=None, branch=None):
+def table_names(native, start_after, limit, namespace) -> List[str]:
+    limit = None if limit is None else check_count("limit", limit)
+    path = _namespaces.check_path(namespace)
+    if path:
+        return _namespaces.page(_namespaces.table_names(native, path), start_after, limit)[0]
+    return native.table_names(start_after, limit)
+
+
+def drop_table(native, name, namespace, ignore_missing) -> None:
+    path = _namespaces.check_path(namespace)
+    if path:
+        _namespaces.drop_table(native, check_name(name), path, bool(ignore_missing))
+    else:
+        native.drop_table(check_name(name), ignore_missing=bool(ignore_missing))
+
+
+def drop_all_tables(native, namespace) -> None:
+    path = _namespaces.check_path(namespace)
+    if path:
+        _namespaces.drop_all_tables(native, path)
+    else:
+        native.drop_all_tables()
+
+
+def open_table(native, name, version=None, branch=None, namespace=None):
     version = None if version is None else check_count("version", version, 2**64 - 1)
-    table = native.open_table(check_name(name))
+    path = _namespaces.check_path(namespace)
+    table = _namespaces.open_table(native, check_name(name), path) if path else native.open_table(check_name(name))
     if version is None and branch is None:
         return table
     from ._branches import open_on
@@ -102,7 +131,9 @@ def open_table(native, name, version=None, branch=None):
     return open_on(table, branch, version)
 
 
-def create_table(native, name, data, schema, mode, exist_ok, on_bad_vectors, fill_value, options, embedding_functions=None):
+def create_table(
+    native, name, data, schema, mode, exist_ok, on_bad_vectors, fill_value, options, embedding_functions=None, namespace=None
+):
     """Creates or opens; the engine's table handle."""
     mode = "create" if mode is None else mode
     if mode not in ("create", "overwrite"):
@@ -112,13 +143,23 @@ def create_table(native, name, data, schema, mode, exist_ok, on_bad_vectors, fil
     wanted = _ingest.as_schema(schema)
     if data is None and wanted is None:
         raise InvalidInputError("Either data or schema must be provided")
-    if not (exist_ok and mode == "create" and native.table_exists(name)):
+    path = _namespaces.check_path(namespace)
+
+    def exists():
+        return _namespaces.find_table(native, name, path) is not None if path else native.table_exists(name)
+
+    def create(payload, how):
+        if path:
+            return _namespaces.create_table(native, name, path, payload, how, options)
+        return native.create_table(name, payload, mode=how, storage_options=options)
+
+    if not (exist_ok and mode == "create" and exists()):
         rows = [] if data is None else data
         incoming = _ingest.for_new_table(rows, wanted, on_bad_vectors, fill_value, embedding_functions)
         how = "exist_ok" if exist_ok and mode == "create" else mode
-        table = incoming.send(lambda payload: native.create_table(name, payload, mode=how, storage_options=options))
+        table = incoming.send(lambda payload: create(payload, how))
     else:
-        table = native.open_table(name)
+        table = open_table(native, name, namespace=path)
     if exist_ok and mode == "create" and wanted is not None:
         _ingest.check_existing_schema(table.schema(), wanted)
     return table

@@ -6,10 +6,10 @@ import warnings
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional
 
-from . import _branches, _database, _later, _pool
+from . import _branches, _database, _later, _namespaces, _pool
 from ._database import ListTablesResponse
 from ._glaive import Connection as _NativeConnection
-from ._plan import check_count
+from ._namespaces import CreateNamespaceResponse, DescribeNamespaceResponse, DropNamespaceResponse, ListNamespacesResponse
 from ._unsupported import not_built, refuse
 from .exceptions import ClosedError
 from .job import AsyncJob
@@ -80,16 +80,13 @@ class AsyncConnection:
     ) -> Iterable[str]:
         """Table names, sorted, after the name `start_after`; all unless `limit` is given. Deprecated: see `list_tables`."""
         warnings.warn("table_names is deprecated, use list_tables", DeprecationWarning, stacklevel=2)
-        _database.refuse_namespace(namespace_path, "table_names")
-        limit = None if limit is None else check_count("limit", limit)
-        return await _pool.run(self._open_inner().table_names, start_after, limit)
+        return await _pool.run(_database.table_names, self._open_inner(), start_after, limit, namespace_path)
 
     async def list_tables(
         self, namespace_path: Optional[List[str]] = None, page_token: Optional[str] = None, limit: Optional[int] = None
     ) -> ListTablesResponse:
         """See `LanceDBConnection.list_tables`."""
-        _database.refuse_namespace(namespace_path, "list_tables")
-        return await _pool.run(_database.list_tables, self._open_inner(), page_token, limit)
+        return await _pool.run(_database.list_tables, self._open_inner(), page_token, limit, namespace_path)
 
     async def create_table(
         self,
@@ -110,7 +107,6 @@ class AsyncConnection:
         """See `LanceDBConnection.create_table`."""
         if location is not None or namespace_client is not None:
             raise refuse("create_table with a location or namespace client")
-        _database.refuse_namespace(namespace_path, "create_table")
         native = await _pool.run(
             _database.create_table,
             self._open_inner(),
@@ -123,6 +119,7 @@ class AsyncConnection:
             fill_value,
             storage_options,
             embedding_functions,
+            namespace_path,
         )
         return AsyncTable(native, _interval=self._interval)
 
@@ -140,10 +137,10 @@ class AsyncConnection:
         version: Optional[int] = None,
     ) -> AsyncTable:
         """See `LanceDBConnection.open_table`."""
-        _database.refuse_namespace(namespace_path, "open_table")
         if location is not None or namespace_client is not None or managed_versioning:
             raise refuse("open_table with a location or namespace client")
-        return AsyncTable(await _pool.run(_database.open_table, self._open_inner(), name, version, branch), _interval=self._interval)
+        native = await _pool.run(_database.open_table, self._open_inner(), name, version, branch, namespace_path)
+        return AsyncTable(native, _interval=self._interval)
 
     async def clone_table(
         self,
@@ -172,8 +169,7 @@ class AsyncConnection:
         self, name: str, *, namespace_path: Optional[List[str]] = None, ignore_missing: bool = False
     ) -> None:
         """See `LanceDBConnection.drop_table`."""
-        _database.refuse_namespace(namespace_path, "drop_table")
-        await _pool.run(self._open_inner().drop_table, _database.check_name(name), ignore_missing=bool(ignore_missing))
+        await _pool.run(_database.drop_table, self._open_inner(), name, namespace_path, ignore_missing)
 
     async def drop_table_async(self, name: str, *, namespace_path: Optional[List[str]] = None) -> AsyncJob:
         """Like `drop_table`; local databases are done when it returns."""
@@ -181,9 +177,30 @@ class AsyncConnection:
         return AsyncJob()
 
     async def drop_all_tables(self, namespace_path: Optional[List[str]] = None) -> None:
-        """Removes all tables."""
-        _database.refuse_namespace(namespace_path, "drop_all_tables")
-        await _pool.run(self._open_inner().drop_all_tables)
+        """See `LanceDBConnection.drop_all_tables`."""
+        await _pool.run(_database.drop_all_tables, self._open_inner(), namespace_path)
+
+    async def list_namespaces(
+        self, namespace_path: Optional[List[str]] = None, page_token: Optional[str] = None, limit: Optional[int] = None
+    ) -> ListNamespacesResponse:
+        """See `LanceDBConnection.list_namespaces`."""
+        return await _pool.run(_namespaces.list_namespaces, self._open_inner(), namespace_path, page_token, limit)
+
+    async def create_namespace(
+        self, namespace_path: List[str], mode: Optional[str] = None, properties: Optional[Dict[str, str]] = None
+    ) -> CreateNamespaceResponse:
+        """See `LanceDBConnection.create_namespace`."""
+        return await _pool.run(_namespaces.create_namespace, self._open_inner(), namespace_path, mode, properties)
+
+    async def drop_namespace(
+        self, namespace_path: List[str], mode: Optional[str] = None, behavior: Optional[str] = None
+    ) -> DropNamespaceResponse:
+        """See `LanceDBConnection.drop_namespace`."""
+        return await _pool.run(_namespaces.drop_namespace, self._open_inner(), namespace_path, mode, behavior)
+
+    async def describe_namespace(self, namespace_path: List[str]) -> DescribeNamespaceResponse:
+        """See `LanceDBConnection.describe_namespace`."""
+        return await _pool.run(_namespaces.describe_namespace, self._open_inner(), namespace_path)
 
     async def drop_database(self) -> None:
         """Old name of `drop_all_tables`."""

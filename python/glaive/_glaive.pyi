@@ -319,7 +319,7 @@ class Connection:
         """Sorted; ``start_after`` is exclusive."""
     def table_exists(self, name: str) -> bool: ...
     def table_uri(self, name: str) -> str: ...
-    def open_table(self, name: str, *, version: int | str | None = None) -> Table:
+    def open_table(self, name: str, *, version: int | str | None = None, directory: str = "") -> Table:
         """NotFoundError "Table 'x' was not found". With ``version`` (number or tag) the handle is pinned."""
     def create_table(
         self,
@@ -329,6 +329,7 @@ class Connection:
         mode: Literal["create", "overwrite", "exist_ok"] = "create",
         storage_options: Mapping[str, str] | None = None,
         progress: Callable[[int], None] | None = None,
+        directory: str = "",
     ) -> Table:
         """Writes the stream as version 1; given only a schema (``pa.Schema``), a table without rows.
 
@@ -337,7 +338,7 @@ class Connection:
         ``progress`` is called with the rows written so far; what it raises is ignored."""
     def clone_table(self, name: str, source_uri: str, *, version: int | str | None = None) -> Table:
         """A shallow clone: the new table begins with the files of another one where they are."""
-    def drop_table(self, name: str, *, ignore_missing: bool = False) -> None: ...
+    def drop_table(self, name: str, *, ignore_missing: bool = False, directory: str = "") -> None: ...
     def drop_all_tables(self) -> None: ...
     def rename_table(self, cur_name: str, new_name: str) -> None:
         """Local and memory stores. (LanceDB's own API refuses this on local databases.)"""
@@ -536,6 +537,10 @@ class Dataset(_Readable):
         self, data: Any, *, progress: Callable[[int], Any] | None = None, cancel: CancelToken | None = None
     ) -> Dataset:
         """The values of all rows, in order."""
+    def write_fragment_columns(
+        self, fragment_id: int, data: Any, *, replace: bool = False
+    ) -> tuple[dict[str, Any], pa.Schema, list[dict[str, Any]], list[int]]:
+        """Writes columns of one fragment and commits nothing: (the fragment, schema, its fields, ids of what was written)."""
     def merge_columns(self, data: Any, left_on: str, right_on: str) -> Dataset:
         """A left join."""
     def alter_columns(self, alterations: list[tuple[str, str | None, bool | None, Any]]) -> Dataset:

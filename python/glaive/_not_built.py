@@ -106,14 +106,14 @@ PARTIAL: Dict[str, str] = {
     "CleanupStats DataStatistics DatasetBasePath DedicatedBlobWriter FFILanceTableProvider FieldStatistics FtsToken Index IndexFile "
     "IndexProgress PackedBlobWriter ScanStatistics bytes_read_counter iops_counter set_logger tokenize",
     "lance.blob": "BlobColumn BlobIterator",
-    "lance.dataset": "AlterColumn AutoCleanupConfig Branch Branches BulkCommitResult ColumnOrdering DataStatistics DatasetDelta "
-    "DatasetOptimizer DatasetStats DeleteResult ExecuteResult FieldStatistics Index IndexFile IndexInformation "
-    "MergeInsertBuilder SqlQuery SqlQueryBuilder Tag UpdateResult VectorIndexReader VectorSearchQuery Version VersionRef",
+    "lance.dataset": "AlterColumn AutoCleanupConfig Branch BulkCommitResult ColumnOrdering DataStatistics DatasetDelta "
+    "DatasetStats DeleteResult ExecuteResult FieldStatistics Index IndexFile IndexInformation "
+    "SqlQuery SqlQueryBuilder Tag UpdateResult VectorIndexReader VectorSearchQuery Version VersionRef",
     "lance.file": "ListResult",
     "lance.fragment": "FragmentSession RowDatasetVersionMeta RowIdMeta RowIdSequence",
     "lance.vector": "compute_partitions compute_pq_codes train_ivf_centroids_on_accelerator train_pq_codebook_on_accelerator",
     "query": "AsyncFTSQuery AsyncHybridQuery BaseQueryBuilder LanceFtsQueryBuilder LanceHybridQueryBuilder",
-    "table": "AsyncBranches Branches FragmentStatistics FragmentSummaryStats IndexStatistics TableStatistics",
+    "table": "FragmentStatistics FragmentSummaryStats IndexStatistics TableStatistics",
     "util": "attempt_import_or_raise batch_to_tensor batch_to_tensor_dict batch_to_tensor_rows fs_from_uri tbl_to_tensor",
 }
 

@@ -9,7 +9,7 @@ from . import _pool
 from ._blob import plan_frame, plan_shows_blobs, validate_blob_mode
 from ._lazy import pa
 from ._order import check_ordering
-from ._plan import DEFAULT_NPROBES, Plan, check_count, check_metric, prepare_queries
+from ._plan import DEFAULT_LIMIT, DEFAULT_NPROBES, Plan, check_count, check_metric, prepare_queries
 from ._query_common import (
     ColumnOrdering,
     Query,
@@ -273,6 +273,7 @@ class AsyncVectorQuery(AsyncStandardQuery, AsyncVectorQueryBase):
         query = vector_query(self._plan)
         vectors = self._plan.queries if self._plan.batch else [self._plan.queries]
         query.vector = [pa.array(vector) for vector in vectors]
+        query.limit = DEFAULT_LIMIT if query.limit is None else query.limit
         query.postfilter = bool(query.postfilter)
         query.with_row_id = self._plan.with_row_id
         query.bypass_vector_index = bool(query.bypass_vector_index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple, Union
 
 from ._plan import Plan, check_count
@@ -21,8 +21,38 @@ if TYPE_CHECKING:
     else:
         from typing_extensions import Self
 
+class _Options:
+    """What options have in common with pydantic models, whose methods programs call on them."""
+
+    def __iter__(self) -> Iterator[Tuple[str, Any]]:
+        """(name, value) of each option."""
+        return iter([(field.name, getattr(self, field.name)) for field in fields(self)])  # type: ignore[arg-type]
+
+    def model_dump(self, *, exclude_none: bool = False) -> Dict[str, Any]:
+        """The options as a dict; `exclude_none` leaves out those that are not set."""
+
+        def plain(value):
+            if isinstance(value, _Options):
+                return value.model_dump(exclude_none=exclude_none)
+            return [plain(v) for v in value] if isinstance(value, list) else value
+
+        return {name: plain(value) for name, value in self if value is not None or not exclude_none}
+
+    def model_copy(self, *, update: Optional[Dict[str, Any]] = None):
+        """The same options, changed as `update` says."""
+        return replace(self, **(update or {}))  # type: ignore[type-var]
+
+    def copy(self, *, update: Optional[Dict[str, Any]] = None):
+        """Same as `model_copy`."""
+        return self.model_copy(update=update)
+
+    def dict(self, *, exclude_none: bool = False) -> Dict[str, Any]:
+        """Same as `model_dump`."""
+        return self.model_dump(exclude_none=exclude_none)
+
+
 @dataclass(frozen=True)
-class ColumnOrdering:
+class ColumnOrdering(_Options):
     """One column of a sort order."""
 
     column_name: str
@@ -31,7 +61,7 @@ class ColumnOrdering:
 
 
 @dataclass
-class Query:
+class Query(_Options):
     """The options of a query, as `to_query_object` reports them. None: not set."""
 
     vector_column: Optional[str] = None
@@ -58,11 +88,6 @@ class Query:
     ef: Optional[int] = None
     bypass_vector_index: Optional[bool] = None
     order_by: Optional[List[ColumnOrdering]] = None
-
-    def __iter__(self) -> Iterator[Tuple[str, Any]]:
-        """(name, value) of each option."""
-        return iter(vars(self).items())
-
 
 # --- results ------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """What writing calls return."""
 
 from dataclasses import dataclass
+from typing import Optional
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,25 @@ class UpdateFieldMetadataResult:
     """`version`: the table's version after the metadata were changed."""
 
     version: int
+
+
+@dataclass(frozen=True)
+class RefreshColumnResult:
+    """`rows_filled`: rows that got a value, or another one; and the table's `version` afterwards."""
+
+    rows_filled: int
+    version: int
+
+
+@dataclass(frozen=True)
+class RefreshColumnJobResult:
+    """What a job that refreshed a column did: rows, the version it read, and the one it made (None: there was nothing to do)."""
+
+    rows_assigned: int
+    rows_failed: int
+    rows_remaining: int
+    source_version: int
+    published_version: Optional[int]
 
 
 @dataclass(frozen=True)

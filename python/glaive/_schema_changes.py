@@ -5,10 +5,17 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any, Awaitable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
-from . import _ingest, _pool
-from ._results import AddColumnsResult, AlterColumnsResult, DropColumnsResult, UpdateFieldMetadataResult
-from ._unsupported import refuse
+from . import _computed, _ingest, _pool
+from ._results import (
+    AddColumnsResult,
+    AlterColumnsResult,
+    DropColumnsResult,
+    RefreshColumnJobResult,
+    RefreshColumnResult,
+    UpdateFieldMetadataResult,
+)
 from .exceptions import InvalidInputError, InvalidTypeError
+from .job import AsyncJob, Job
 
 if TYPE_CHECKING:
     import pyarrow
@@ -76,7 +83,7 @@ def add_columns(native, transforms, computed) -> AddColumnsResult:
     if computed:
         if transforms:
             raise InvalidInputError("add_columns cannot take both transforms and computed columns")
-        raise refuse("add_columns with computed columns")
+        return _computed.declare(native, computed)
     if transforms is None:
         raise InvalidInputError("add_columns requires transforms or computed columns")
     if isinstance(transforms, pa.Field):
@@ -97,6 +104,8 @@ def alter_columns(native, alterations) -> AlterColumnsResult:
     changes = []
     for entry in alterations:
         _check_keys(entry, "an alteration", _ALTERATION_KEYS)
+        if "data_type" in entry or "rename" in entry or "name" in entry:
+            _computed.refuse_change(native.schema(), entry["path"], new_type="data_type" in entry)
         changes.append(native_alteration(entry, ("name", "rename")))
     return AlterColumnsResult(native.alter_columns(changes))
 
@@ -105,6 +114,8 @@ def drop_columns(native, columns) -> DropColumnsResult:
     if isinstance(columns, str):
         raise InvalidTypeError("columns must be a list of names, not str")
     columns = [_expect("a column", column, str) for column in columns]
+    for column in columns:
+        _computed.refuse_change(native.schema(), column)
     return DropColumnsResult(native.drop_columns(columns))
 
 
@@ -158,11 +169,24 @@ class SchemaChanges:
         Args:
             transforms: new name -> SQL expression over the columns of the row; or Arrow fields or a schema, whose values are
                 null (this writes no data).
-            computed: not supported yet.
+            computed: instead of `transforms`: new name -> SQL expression of a computed column, whose values are null until
+                `refresh_column` fills them. It cannot be written, and what it reads cannot be renamed, cast or dropped.
 
-        Raises ValueError when a column exists already or an expression is wrong; the table is unchanged then.
+        Raises ValueError when a column exists already or an expression is wrong (of computed columns RuntimeError, which is a
+        ValueError too); the table is unchanged then.
         """
         return add_columns(self._inner, transforms, computed)
+
+    def refresh_column(self, column: str) -> RefreshColumnResult:
+        """Fills a computed column in rows that were added or changed since, and returns how many and the new version.
+
+        RuntimeError when the column is not computed, or its expression fails; the table is unchanged then.
+        """
+        return _computed.refresh(self._inner, column)
+
+    def refresh_column_async(self, column: str) -> "Job[RefreshColumnJobResult]":
+        """Like `refresh_column`; the job is done when this returns."""
+        return Job(_computed.refresh_job(self._inner, column))
 
     def alter_columns(self, *alterations: Dict[str, Any]) -> AlterColumnsResult:
         """Renames columns, changes whether they may be null, and casts them.
@@ -229,6 +253,14 @@ class AsyncSchemaChanges:
     ) -> AddColumnsResult:
         """See `LanceTable.add_columns`."""
         return await _pool.run(add_columns, self._inner, transforms, computed)
+
+    async def refresh_column(self, column: str) -> RefreshColumnResult:
+        """See `LanceTable.refresh_column`."""
+        return await _pool.run(_computed.refresh, self._inner, column)
+
+    async def refresh_column_async(self, column: str) -> "AsyncJob[RefreshColumnJobResult]":
+        """Like `refresh_column`; the job is done when this returns."""
+        return AsyncJob(await _pool.run(_computed.refresh_job, self._inner, column))
 
     async def alter_columns(self, *alterations: Dict[str, Any]) -> AlterColumnsResult:
         """See `LanceTable.alter_columns`."""

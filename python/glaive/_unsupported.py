@@ -1,5 +1,8 @@
 """Names of the LanceDB API that are not built yet: they exist to say so."""
 
+import functools
+import inspect
+
 from .exceptions import NotSupportedError
 
 
@@ -48,3 +51,27 @@ def not_built_function(name: str):
     call.__name__ = call.__qualname__ = name
     call.__doc__ = "Not supported yet: raises NotImplementedError."
     return call
+
+
+def declare(base: type, full: type) -> None:
+    """Gives an abstract class the public methods of its full subclass that it lacks, each raising NotImplementedError that names it.
+
+    Programs look methods up on the base class, and other subclasses of it need not have them all.
+    """
+
+    def declared(name, function):
+        @functools.wraps(function)
+        def call(self, *args, **kwargs):
+            raise NotSupportedError(f"{type(self).__name__}.{name} is not supported")
+
+        call.__qualname__ = f"{base.__name__}.{name}"
+        return call
+
+    for name in dir(full):
+        if name.startswith("_") and name != "__getitems__" or hasattr(base, name):
+            continue
+        value = inspect.getattr_static(full, name)
+        if inspect.isfunction(value):
+            setattr(base, name, declared(name, value))
+        elif isinstance(value, property):
+            setattr(base, name, property(declared(name, value.fget), doc=value.__doc__))

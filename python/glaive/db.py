@@ -8,12 +8,12 @@ from abc import ABC, abstractmethod
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional
 
-from . import _branches, _database, _later
+from . import _branches, _database, _later, _namespaces
 from ._database import ListTablesResponse
 from ._db_async import AsyncConnection
 from ._glaive import Connection as _NativeConnection
-from ._plan import check_count
-from ._unsupported import not_built, refuse
+from ._namespaces import CreateNamespaceResponse, DescribeNamespaceResponse, DropNamespaceResponse, ListNamespacesResponse
+from ._unsupported import declare, not_built, refuse
 from .common import URI
 from .exceptions import InvalidInputError
 from .job import Job
@@ -118,6 +118,13 @@ class LanceDBConnection(DBConnection):
         self._session = session
         self._inner = _inner or _database.open_native(self._uri, read_consistency_interval, self._options)
 
+    @classmethod
+    def from_inner(cls, inner: _NativeConnection, read_consistency_interval: Optional[timedelta]) -> "LanceDBConnection":
+        """The connection around one of the engine."""
+        made = cls.__new__(cls)
+        made._uri, made._interval, made._options, made._session, made._inner = inner.uri, read_consistency_interval, None, None, inner
+        return made
+
     def __repr__(self) -> str:
         return f"LanceDBConnection(uri={self._uri!r})"
 
@@ -143,16 +150,14 @@ class LanceDBConnection(DBConnection):
         self, namespace_path: Optional[List[str]] = None, page_token: Optional[str] = None, limit: Optional[int] = None
     ) -> ListTablesResponse:
         """Table names, sorted: `.tables`, and `.page_token` for the next page (None at the end). All unless `limit` is given."""
-        _database.refuse_namespace(namespace_path, "list_tables")
-        return _database.list_tables(self._inner, page_token, limit)
+        return _database.list_tables(self._inner, page_token, limit, namespace_path)
 
     def table_names(
         self, page_token: Optional[str] = None, limit: int = 10, *, namespace_path: Optional[List[str]] = None
     ) -> Iterable[str]:
         """At most `limit` table names, sorted, after the name `page_token`. Deprecated: see `list_tables`."""
         warnings.warn("table_names is deprecated, use list_tables", DeprecationWarning, stacklevel=2)
-        _database.refuse_namespace(namespace_path, "table_names")
-        return self._inner.table_names(page_token, None if limit is None else check_count("limit", limit))
+        return _database.table_names(self._inner, page_token, limit, namespace_path)
 
     def __len__(self) -> int:
         """How many tables there are."""
@@ -198,14 +203,23 @@ class LanceDBConnection(DBConnection):
                 `new_table_enable_v2_manifest_paths` and `new_table_enable_stable_row_ids` ("true" or "false").
             data_storage_version, enable_v2_manifest_paths: deprecated names of the same.
         """
-        _database.refuse_namespace(namespace_path, "create_table")
         if not isinstance(mode, str) or mode.lower() not in ("create", "overwrite"):
             raise InvalidInputError("mode must be either 'create' or 'overwrite'")
         options = _database.new_table_options(storage_options, data_storage_version, enable_v2_manifest_paths)
         native = _database.create_table(
-            self._inner, name, data, schema, mode, exist_ok, on_bad_vectors, fill_value, options, embedding_functions
+            self._inner,
+            name,
+            data,
+            schema,
+            mode,
+            exist_ok,
+            on_bad_vectors,
+            fill_value,
+            options,
+            embedding_functions,
+            namespace_path,
         )
-        return LanceTable._wrap(self, native)
+        return LanceTable._wrap(self, native, namespace_path)
 
     def open_table(
         self,
@@ -218,10 +232,10 @@ class LanceDBConnection(DBConnection):
         version: Optional[int] = None,
     ) -> LanceTable:
         """Opens a table, at `version` (and staying there) if given. ValueError "Table 'x' was not found" when there is none."""
-        _database.refuse_namespace(namespace_path, "open_table")
         if index_cache_size is not None:
             warnings.warn("index_cache_size is deprecated and has no effect", DeprecationWarning, stacklevel=2)
-        return LanceTable._wrap(self, _database.open_table(self._inner, name, version, branch))
+        native = _database.open_table(self._inner, name, version, branch, namespace_path)
+        return LanceTable._wrap(self, native, namespace_path)
 
     def clone_table(
         self,
@@ -241,8 +255,7 @@ class LanceDBConnection(DBConnection):
 
     def drop_table(self, name: str, namespace_path: Optional[List[str]] = None, ignore_missing: bool = False) -> None:
         """Removes a table and its files. ValueError when there is none, unless `ignore_missing`."""
-        _database.refuse_namespace(namespace_path, "drop_table")
-        self._inner.drop_table(_database.check_name(name), ignore_missing=bool(ignore_missing))
+        _database.drop_table(self._inner, name, namespace_path, ignore_missing)
 
     def drop_table_async(self, name: str, namespace_path: Optional[List[str]] = None) -> Job:
         """Like `drop_table`; local databases are done when it returns."""
@@ -250,9 +263,44 @@ class LanceDBConnection(DBConnection):
         return Job()
 
     def drop_all_tables(self, namespace_path: Optional[List[str]] = None) -> None:
-        """Removes all tables."""
-        _database.refuse_namespace(namespace_path, "drop_all_tables")
-        self._inner.drop_all_tables()
+        """Removes all tables of a namespace, or those outside of all namespaces."""
+        _database.drop_all_tables(self._inner, namespace_path)
+
+    # --- namespaces ---
+
+    def list_namespaces(
+        self, namespace_path: Optional[List[str]] = None, page_token: Optional[str] = None, limit: Optional[int] = None
+    ) -> ListNamespacesResponse:
+        """Names of the namespaces directly in one (by default those at the top), sorted: `.namespaces`, and `.page_token` for the
+        next page."""
+        return _namespaces.list_namespaces(self._inner, namespace_path, page_token, limit)
+
+    def create_namespace(
+        self, namespace_path: List[str], mode: Optional[str] = None, properties: Optional[Dict[str, str]] = None
+    ) -> CreateNamespaceResponse:
+        """Makes a namespace, in which tables may have names that others have elsewhere.
+
+        Args:
+            namespace_path: the namespaces around it, which must exist, and its name.
+            mode: "create" (RuntimeError when it exists), "exist_ok" (it stays as it is) or "overwrite" (it gets the properties).
+            properties: text to text, kept with it.
+        """
+        return _namespaces.create_namespace(self._inner, namespace_path, mode, properties)
+
+    def drop_namespace(
+        self, namespace_path: List[str], mode: Optional[str] = None, behavior: Optional[str] = None
+    ) -> DropNamespaceResponse:
+        """Removes a namespace.
+
+        Args:
+            mode: "fail" (RuntimeError when there is none) or "skip".
+            behavior: "restrict" (NamespaceNotEmptyError when it holds something) or "cascade" (with all that it holds).
+        """
+        return _namespaces.drop_namespace(self._inner, namespace_path, mode, behavior)
+
+    def describe_namespace(self, namespace_path: List[str]) -> DescribeNamespaceResponse:
+        """The properties of a namespace. RuntimeError when there is none."""
+        return _namespaces.describe_namespace(self._inner, namespace_path)
 
     def drop_database(self) -> None:
         """Old name of `drop_all_tables`."""
@@ -281,6 +329,9 @@ class LanceDBConnection(DBConnection):
                 "read_consistency_interval_seconds": None if self._interval is None else self._interval.total_seconds(),
             }
         )
+
+
+declare(DBConnection, LanceDBConnection)
 
 
 def deserialize_local(config: Dict[str, Any]) -> LanceDBConnection:

@@ -33,6 +33,7 @@ __all__ = [
     "CancelledError",
     "ClosedError",
     "CommitConflictError",
+    "ComputedColumnError",
     "CorruptionError",
     "EvaluationError",
     "GlaiveError",
@@ -45,6 +46,9 @@ __all__ = [
     "JobNotFoundError",
     "MissingColumnError",
     "MissingValueError",
+    "NamespaceExistsError",
+    "NamespaceNotEmptyError",
+    "NamespaceNotFoundError",
     "NotFoundError",
     "NotSupportedError",
     "OutOfRangeError",
@@ -56,6 +60,7 @@ __all__ = [
     "ScanEvaluationError",
     "SchemaMismatchError",
     "StoreError",
+    "TableNotFoundError",
     "TooManyRetriesError",
     "WriterFailedError",
     "WriterFencedError",
@@ -82,6 +87,10 @@ class BlobRangeError(InvalidInputError, RuntimeError):
     """A range that ends behind the end of a blob."""
 
 
+class ComputedColumnError(InvalidInputError, RuntimeError):
+    """A computed column that cannot be declared or filled."""
+
+
 class RefNotFoundError(NotFoundError, RuntimeError):
     """There is no tag of this name, or no such version for a tag to point to."""
 
@@ -92,6 +101,35 @@ class RefExistsError(AlreadyExistsError, RuntimeError):
 
 class InvalidRefError(InvalidInputError, RuntimeError):
     """This text cannot be the name of a tag."""
+
+
+class NamespaceExistsError(AlreadyExistsError, RuntimeError):
+    """There is a namespace of this path already."""
+
+
+class NamespaceNotFoundError(NotFoundError, RuntimeError):
+    """There is no namespace of this path."""
+
+
+class TableNotFoundError(NotFoundError):
+    """There is no such table in a namespace. Also lance_namespace's error of this name, where that package is installed."""
+
+
+class NamespaceNotEmptyError(InvalidInputError, RuntimeError):
+    """A namespace that holds tables or namespaces cannot be dropped. Also lance_namespace's error, where it is installed."""
+
+
+def namespace_error(name: str, message: str) -> Exception:
+    """TableNotFoundError or NamespaceNotEmptyError, as one that code written for the package lance_namespace catches too."""
+    ours = globals()[name]
+    try:
+        from lance_namespace import errors
+    except ImportError:
+        return ours(message)
+    theirs = getattr(errors, name, None)
+    if theirs is None:
+        return ours(message)
+    return type(name, (ours, theirs), {"__module__": __name__, "__init__": lambda self, text: Exception.__init__(self, text)})(message)
 
 
 class JobFailedError(RuntimeError):

@@ -5,7 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Generic, Optional, TypeVar
 
+from .exceptions import NotSupportedError
+
 T = TypeVar("T")
+
+
+def _no_history() -> NotSupportedError:
+    return NotSupportedError("LanceDBError: not supported: job event history is only available for server-side jobs")
 
 
 class Job(Generic[T]):
@@ -33,6 +39,38 @@ class Job(Generic[T]):
     def cancel(self) -> None:
         """Too late for finished work: does nothing."""
 
+    def refresh(self) -> None:
+        """Nothing changes any more: does nothing."""
+
+    def events(self, *, limit: Optional[int] = None, filter: Optional[str] = None) -> list:
+        """NotImplementedError: only servers keep a history of their jobs."""
+        raise _no_history()
+
+    @property
+    def state(self) -> str:
+        """"finished"."""
+        return "finished"
+
+    @property
+    def result(self) -> None:
+        """None: `wait` returns the result of local work."""
+
+    @property
+    def failure(self) -> None:
+        """None: local work that fails raises when it is called."""
+
+    @property
+    def job_type(self) -> None:
+        """None: told by servers only."""
+
+    @property
+    def spec(self) -> None:
+        """None: told by servers only."""
+
+    @property
+    def creation_ms(self) -> None:
+        """None: told by servers only."""
+
 
 class AsyncJob(Generic[T]):
     """See `Job`; `status`, `wait` and `cancel` are coroutines."""
@@ -58,3 +96,13 @@ class AsyncJob(Generic[T]):
 
     async def cancel(self) -> None:
         """Does nothing."""
+
+    async def refresh(self) -> None:
+        """Does nothing."""
+
+    async def events(self, *, limit: Optional[int] = None, filter: Optional[str] = None) -> list:
+        """NotImplementedError: only servers keep a history of their jobs."""
+        raise _no_history()
+
+    state, result, failure = Job.state, Job.result, Job.failure
+    job_type, spec, creation_ms = Job.job_type, Job.spec, Job.creation_ms

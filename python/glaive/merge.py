@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
 
-from . import _ingest
+from . import _computed, _ingest
 from ._changes import check_where, seconds
 from ._results import MergeResult
 from .exceptions import InvalidInputError, InvalidTypeError
@@ -135,7 +135,10 @@ class LanceMergeInsertBuilder:
 
 def execute(native, builder: LanceMergeInsertBuilder, new_data, on_bad_vectors, fill_value, timeout) -> MergeResult:
     limit = seconds(timeout, "timeout")
-    incoming = _ingest.for_append(new_data, native.schema(), on_bad_vectors, fill_value)
+    schema = native.schema()
+    incoming = _ingest.for_append(new_data, schema, on_bad_vectors, fill_value)
+    if incoming.schema is not schema:
+        _computed.refuse_writes(schema, incoming.schema.names)
     options = {**builder._options, "in_memory": incoming.table is not None}
     done = incoming.send(lambda payload: native.merge_insert(options, payload, timeout=limit))
     return MergeResult(

@@ -5,17 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Tuple, Union
 
-from . import _changes, _handle, _later, _not_built
+from . import _changes, _database, _handle, _later, _not_built
 from . import merge as _merge
 from ._blob import BlobMethods, plan_frame, plan_shows_blobs, validate_blob_mode
-from ._branches import Branches
+from ._branches import AsyncBranches, Branches
 from ._lsm import LsmMethods
 from ._maintenance import SyncMaintenance
 from ._plan import Plan
 from ._results import AddResult, DeleteResult, MergeResult, UpdateResult
 from ._schema_changes import SchemaChanges
 from ._table_async import AsyncTable, AsyncTags
-from ._unsupported import not_built, refuse
+from ._unsupported import declare, not_built, refuse
 from .merge import LanceMergeInsertBuilder
 from .query import LanceQueryBuilder, LanceTakeQueryBuilder
 from .types import AddMode, BlobMode, CreateMode, OnBadVectorsType, QueryType
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .db import LanceDBConnection
     from .lance import LanceDataset
 
-__all__ = ["AddResult", "AsyncTable", "AsyncTags", "DeleteResult", "LanceTable", "MergeResult", "Table", "Tags", "UpdateResult"]
+__all__ = ["AddResult", "AsyncBranches", "AsyncTable", "AsyncTags", "Branches", "DeleteResult", "LanceTable", "MergeResult", "Table", "Tags", "UpdateResult"]
 
 __getattr__ = _not_built.missing_names(__name__)
 
@@ -160,17 +160,23 @@ class LanceTable(SyncMaintenance, SchemaChanges, LsmMethods, BlobMethods, Table)
         route_pushdown_to_rust: bool = False,
         _async: "Optional[AsyncTable]" = None,
     ):
-        if namespace_path or namespace_client or managed_versioning or pushdown_operations or route_pushdown_to_rust:
-            raise refuse("opening a table inside a namespace")
+        if namespace_client or managed_versioning or pushdown_operations or route_pushdown_to_rust:
+            raise refuse("opening a table through a namespace client")
         if location is not None:
             raise refuse("opening a table by location")
         self._conn = connection
-        self._inner: "_NativeTable" = connection._inner.open_table(name) if _async is None else _async._inner
+        self._namespace = list(namespace_path or [])
+        if _async is None:
+            self._inner: "_NativeTable" = _database.open_table(connection._inner, name, namespace=namespace_path)
+        else:
+            self._inner = _async._inner
 
     @classmethod
-    def _wrap(cls, connection: "LanceDBConnection", native: "_NativeTable") -> "LanceTable":
+    def _wrap(
+        cls, connection: "LanceDBConnection", native: "_NativeTable", namespace_path: Optional[List[str]] = None
+    ) -> "LanceTable":
         table = cls.__new__(cls)
-        table._conn, table._inner = connection, native
+        table._conn, table._inner, table._namespace = connection, native, list(namespace_path or [])
         return table
 
     @classmethod
@@ -254,13 +260,13 @@ class LanceTable(SyncMaintenance, SchemaChanges, LsmMethods, BlobMethods, Table)
 
     @property
     def id(self) -> str:
-        """The name, with the namespace before it when there is one."""
-        return self._inner.name
+        """The name, with the namespace before it when there is one: "inside$name"."""
+        return "$".join([*self._namespace, self._inner.name])
 
     @property
     def namespace(self) -> List[str]:
-        """The namespace that the table is in: `[]`, the root."""
-        return []
+        """The path of the namespace that the table is in; `[]` for none."""
+        return list(self._namespace)
 
     @property
     def uri(self) -> str:
@@ -464,5 +470,7 @@ class LanceTable(SyncMaintenance, SchemaChanges, LsmMethods, BlobMethods, Table)
         _handle.restore(self._inner, version)
 
 
-for _class in (AsyncTable, AsyncTags):
+declare(Table, LanceTable)
+
+for _class in (AsyncBranches, AsyncTable, AsyncTags, Branches):
     _class.__module__ = __name__  # this is where users find them

@@ -51,9 +51,11 @@ db::CreateMode ParseMode(const std::string& mode) {
 std::shared_ptr<db::Table> CreateTable(db::Connection& self, const std::string& name,
                                        nb::object data, const std::string& mode,
                                        std::optional<StringMap> storage_options,
-                                       nb::object progress) {
+                                       nb::object progress,
+                                       const std::string& directory) {
   Call call;
   db::CreateTableOptions options;
+  options.directory = directory;
   options.mode = ParseMode(mode);
   if (storage_options) options.storage_options = std::move(*storage_options);
   options.progress = ProgressHook(std::move(progress), &call);
@@ -107,22 +109,25 @@ void BindConnection(nb::module_& m) {
       .def(
           "open_table",
           [](db::Connection& self, const std::string& name,
-             std::optional<db::VersionRef> version) {
+             std::optional<db::VersionRef> version, const std::string& directory) {
             Call call;
-            auto table = call.Run([&] { return self.OpenTable(name, version); });
+            auto table =
+                call.Run([&] { return self.OpenTable(name, version, directory); });
             Warn(table->TakeWarnings());
             return table;
           },
-          "name"_a, nb::kw_only(), "version"_a = none)
+          "name"_a, nb::kw_only(), "version"_a = none, "directory"_a = "")
       .def("create_table", &CreateTable, "name"_a, "data"_a, nb::kw_only(),
-           "mode"_a = "create", "storage_options"_a = none, "progress"_a = none)
+           "mode"_a = "create", "storage_options"_a = none, "progress"_a = none,
+           "directory"_a = "")
       .def(
           "drop_table",
-          [](db::Connection& self, const std::string& name, bool ignore_missing) {
+          [](db::Connection& self, const std::string& name, bool ignore_missing,
+             const std::string& directory) {
             Call call;
-            call.Run([&] { return self.DropTable(name, ignore_missing); });
+            call.Run([&] { return self.DropTable(name, ignore_missing, directory); });
           },
-          "name"_a, nb::kw_only(), "ignore_missing"_a = false)
+          "name"_a, nb::kw_only(), "ignore_missing"_a = false, "directory"_a = "")
       .def("drop_all_tables",
            [](db::Connection& self) {
              Call call;

@@ -188,22 +188,6 @@ void Drop(const std::string& uri, bool ignore_not_found) {
   });
 }
 
-void AppendFields(const std::vector<file::Field>& fields, nb::list* out) {
-  for (const auto& field : fields) {
-    nb::dict metadata;
-    for (const auto& [key, value] : field.metadata) metadata[key.c_str()] = value;
-    nb::dict one;
-    one["id"] = field.id;
-    one["parent_id"] = field.parent_id;
-    one["name"] = field.name;
-    one["logical_type"] = field.logical_type;
-    one["nullable"] = field.nullable;
-    one["metadata"] = std::move(metadata);
-    out->append(std::move(one));
-    AppendFields(field.children, out);
-  }
-}
-
 template <typename Map>
 nb::dict ToDict(const Map& map) {
   nb::dict out;
@@ -310,11 +294,7 @@ void BindDataset(nb::module_& m) {
           "schema",
           [](PyDataset& self) { return ToPyArrow(self.dataset->arrow_schema()); })
       .def_prop_ro("fields",
-                   [](PyDataset& self) {
-                     nb::list out;
-                     AppendFields(self.dataset->schema().fields(), &out);
-                     return out;
-                   })
+                   [](PyDataset& self) { return FieldList(self.dataset->schema()); })
       .def_prop_ro(
           "data_storage_version",
           [](PyDataset& self) {

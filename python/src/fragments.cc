@@ -299,7 +299,29 @@ std::unique_ptr<PyDataset> CommitJson(const Destination& dest, const std::string
   return std::make_unique<PyDataset>(std::move(committed), std::move(uri));
 }
 
+void AppendFields(const std::vector<file::Field>& fields, nb::list* out) {
+  for (const auto& field : fields) {
+    nb::dict metadata;
+    for (const auto& [key, value] : field.metadata) metadata[key.c_str()] = value;
+    nb::dict one;
+    one["id"] = field.id;
+    one["parent_id"] = field.parent_id;
+    one["name"] = field.name;
+    one["logical_type"] = field.logical_type;
+    one["nullable"] = field.nullable;
+    one["metadata"] = std::move(metadata);
+    out->append(std::move(one));
+    AppendFields(field.children, out);
+  }
+}
+
 }  // namespace
+
+nb::list FieldList(const file::Schema& schema) {
+  nb::list out;
+  AppendFields(schema.fields(), &out);
+  return out;
+}
 
 nb::dict FragmentToDict(const DataFragment& fragment) {
   nb::list files;

@@ -10,9 +10,16 @@ namespace lance::table {
 class DataFragment;
 }
 
+namespace glaive::file {
+class Schema;
+}
+
 namespace glaive::python {
 
 nb::dict FragmentToDict(const lance::table::DataFragment& fragment);
+
+// Facts on all fields, each before its children.
+nb::list FieldList(const file::Schema& schema);
 
 void BindFragments(nb::class_<PyDataset>& c);
 

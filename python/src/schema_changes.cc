@@ -16,6 +16,7 @@
 #include "exec/add_columns.h"
 #include "exec/alter_columns.h"
 #include "format/table.pb.h"
+#include "fragments.h"
 #include "table/metadata_change.h"
 
 namespace glaive::python {
@@ -134,6 +135,29 @@ void BindDatasetSchemaChanges(nb::class_<PyDataset>& c) {
             }));
           },
           "data"_a, "left_on"_a, "right_on"_a)
+      .def(
+          "write_fragment_columns",
+          [](PyDataset& self, int64_t fragment_id, nb::object data, bool replace) {
+            Call call;
+            const auto options = MakeOptions(std::nullopt, nb::none(), &call);
+            auto stream = ImportStream(data, &call);
+            auto made = call.Run([&]() -> Result<exec::FragmentWithColumns> {
+              const int index = self.dataset->FindFragment(fragment_id);
+              if (index < 0) {
+                return InvalidInput("Invalid input, there is no fragment ", fragment_id,
+                                    " in version ", self.dataset->version(), " of ",
+                                    self.uri);
+              }
+              auto written = exec::WriteFragmentColumns(self.dataset, index, *stream,
+                                                        replace, options);
+              stream.reset();
+              return written;
+            });
+            return nb::make_tuple(FragmentToDict(*made.fragment),
+                                  ToPyArrow(made.schema.ToArrow()),
+                                  FieldList(made.schema), made.field_ids);
+          },
+          "fragment_id"_a, "data"_a, nb::kw_only(), "replace"_a = false)
       .def(
           "alter_columns",
           [](PyDataset& self, const std::vector<PyAlteration>& alterations) {

@@ -25,6 +25,10 @@ Status TableAlreadyExists(std::string_view name) {
   return AlreadyExists("Table '", name, "' already exists");
 }
 
+std::string DirectoryOf(std::string_view name, std::string_view directory) {
+  return directory.empty() ? TableDirectory(name) : std::string(directory);
+}
+
 }  // namespace
 
 Connection::Connection(std::string uri, table::TableEnv root, ConnectionOptions options)
@@ -58,25 +62,36 @@ Status Connection::CheckOpen() const {
   return Closed("Connection to ", uri_, " is closed");
 }
 
-Status Connection::CheckUsable(std::string_view name) const {
+Status Connection::CheckUsable(std::string_view name, std::string_view directory) const {
   GLAIVE_RETURN_NOT_OK(CheckOpen());
+  if (directory == "." || directory == ".." ||
+      directory.find('/') != std::string_view::npos) {
+    return InvalidInput("Invalid input, '", directory,
+                        "' is not the name of a directory of a table");
+  }
   return ValidateTableName(name);
 }
 
-table::TableEnv Connection::EnvOf(std::string_view name) const {
-  return {root_.runtime, root_.store->Child(TableDirectory(name))};
+table::TableEnv Connection::EnvOf(std::string_view name,
+                                  std::string_view directory) const {
+  return {root_.runtime, root_.store->Child(DirectoryOf(name, directory))};
 }
 
 std::string Connection::TableUri(std::string_view name) const {
-  return uri_ + (uri_.ends_with('/') ? "" : "/") + TableDirectory(name);
+  return UriOf(TableDirectory(name));
+}
+
+std::string Connection::UriOf(const std::string& directory) const {
+  return uri_ + (uri_.ends_with('/') ? "" : "/") + directory;
 }
 
 std::shared_ptr<Table> Connection::MakeHandle(std::string_view name,
-                                              table::Dataset::Ptr dataset,
-                                              bool pinned) const {
-  auto table =
-      std::make_shared<Table>(std::string(name), TableUri(name), std::move(dataset),
-                              options_.read_consistency, pinned);
+                                              table::Dataset::Ptr dataset, bool pinned,
+                                              std::string_view directory) const {
+  auto table = std::make_shared<Table>(
+      std::string(name),
+      directory.empty() ? TableUri(name) : UriOf(std::string(directory)),
+      std::move(dataset), options_.read_consistency, pinned);
   table->set_maintenance(maintenance_);
   table->set_lsm_upkeep(lsm_upkeep_);
   return table;
@@ -111,9 +126,10 @@ Result<bool> Connection::TableExists(std::string_view name) {
 }
 
 Result<std::shared_ptr<Table>> Connection::OpenTable(
-    std::string_view name, const std::optional<VersionRef>& version) {
-  GLAIVE_RETURN_NOT_OK(CheckUsable(name));
-  auto opened = table::Dataset::Open(EnvOf(name));
+    std::string_view name, const std::optional<VersionRef>& version,
+    std::string_view directory) {
+  GLAIVE_RETURN_NOT_OK(CheckUsable(name, directory));
+  auto opened = table::Dataset::Open(EnvOf(name, directory));
   if (!opened.ok()) {
     switch (KindOf(opened.status())) {
       case ErrorKind::kNotFound:
@@ -125,7 +141,7 @@ Result<std::shared_ptr<Table>> Connection::OpenTable(
         return WithContext(opened.status(), "Table '" + std::string(name) + "'");
     }
   }
-  auto handle = MakeHandle(name, std::move(*opened), /*pinned=*/false);
+  auto handle = MakeHandle(name, std::move(*opened), /*pinned=*/false, directory);
   if (version) GLAIVE_RETURN_NOT_OK(handle->Checkout(*version));
   return handle;
 }
@@ -134,8 +150,8 @@ template <typename WriteFn>
 Result<std::shared_ptr<Table>> Connection::Create(std::string_view name,
                                                   const CreateTableOptions& options,
                                                   WriteFn write) {
-  GLAIVE_RETURN_NOT_OK(CheckUsable(name));
-  const table::TableEnv env = EnvOf(name);
+  GLAIVE_RETURN_NOT_OK(CheckUsable(name, options.directory));
+  const table::TableEnv env = EnvOf(name, options.directory);
   table::WriteOptions write_options;
   write_options.progress = options.progress;
   write_options.cancel = options.cancel;
@@ -149,7 +165,9 @@ Result<std::shared_ptr<Table>> Connection::Create(std::string_view name,
     write_options.mode = table::WriteMode::kCreate;
     GLAIVE_ASSIGN_OR_RETURN(const bool exists, table::Dataset::Exists(env));
     if (exists) {
-      if (options.mode == CreateMode::kExistOk) return OpenTable(name);
+      if (options.mode == CreateMode::kExistOk) {
+        return OpenTable(name, std::nullopt, options.directory);
+      }
       return TableAlreadyExists(name);
     }
   }
@@ -157,10 +175,12 @@ Result<std::shared_ptr<Table>> Connection::Create(std::string_view name,
   if (!written.ok()) {
     if (KindOf(written.status()) != ErrorKind::kAlreadyExists) return written.status();
     // Somebody else was faster.
-    if (options.mode == CreateMode::kExistOk) return OpenTable(name);
+    if (options.mode == CreateMode::kExistOk) {
+      return OpenTable(name, std::nullopt, options.directory);
+    }
     return TableAlreadyExists(name);
   }
-  return MakeHandle(name, std::move(*written), /*pinned=*/false);
+  return MakeHandle(name, std::move(*written), /*pinned=*/false, options.directory);
 }
 
 Result<std::shared_ptr<Table>> Connection::CreateTable(
@@ -181,19 +201,21 @@ Result<std::shared_ptr<Table>> Connection::CreateEmptyTable(
                 });
 }
 
-Status Connection::DropTable(std::string_view name, bool ignore_missing) {
-  GLAIVE_RETURN_NOT_OK(CheckUsable(name));
+Status Connection::DropTable(std::string_view name, bool ignore_missing,
+                             std::string_view directory) {
+  GLAIVE_RETURN_NOT_OK(CheckUsable(name, directory));
   // A directory whose manifests are damaged must be droppable too, so any content counts.
-  GLAIVE_ASSIGN_OR_RETURN(auto entries, root_.store->List(TableDirectory(name), false));
+  GLAIVE_ASSIGN_OR_RETURN(auto entries,
+                          root_.store->List(DirectoryOf(name, directory), false));
   if (entries.empty()) {
     return ignore_missing ? Status::OK() : TableNotFound(name);
   }
-  return DeleteTable(name);
+  return DeleteTable(name, directory);
 }
 
-Status Connection::DeleteTable(std::string_view name) {
-  memwal::WriterRegistry::Instance().AbortAll(EnvOf(name).store->root());
-  return root_.store->DeleteTree(TableDirectory(name));
+Status Connection::DeleteTable(std::string_view name, std::string_view directory) {
+  memwal::WriterRegistry::Instance().AbortAll(EnvOf(name, directory).store->root());
+  return root_.store->DeleteTree(DirectoryOf(name, directory));
 }
 
 Status Connection::DropAllTables() {

@@ -38,6 +38,7 @@ struct CreateTableOptions {
   std::map<std::string, std::string> storage_options;  // win over the connection's
   std::function<void(int64_t rows)> progress;
   CancelToken* cancel = nullptr;
+  std::string directory;  // below the root; empty: as the name says
 };
 
 // Thread-safe. Names that are not allowed are InvalidInput, see ValidateTableName.
@@ -60,9 +61,11 @@ class Connection {
       const std::optional<std::string>& start_after, std::optional<int64_t> limit);
   Result<bool> TableExists(std::string_view name);
   std::string TableUri(std::string_view name) const;
-  // Pinned when `version` is given.
+  // Pinned when `version` is given. `directory`, one name below the root: where the table
+  // is when that does not follow from its name.
   Result<std::shared_ptr<Table>> OpenTable(
-      std::string_view name, const std::optional<VersionRef>& version = std::nullopt);
+      std::string_view name, const std::optional<VersionRef>& version = std::nullopt,
+      std::string_view directory = {});
   Result<std::shared_ptr<Table>> CreateTable(std::string_view name,
                                              arrow::RecordBatchReader& data,
                                              const CreateTableOptions& options);
@@ -74,20 +77,22 @@ class Connection {
   Result<std::shared_ptr<Table>> CloneTable(std::string_view name,
                                             const std::string& source_uri,
                                             const std::optional<VersionRef>& version);
-  Status DropTable(std::string_view name, bool ignore_missing);
+  Status DropTable(std::string_view name, bool ignore_missing,
+                   std::string_view directory = {});
   Status DropAllTables();
   // NotSupported on stores that cannot rename.
   Status RenameTable(std::string_view from, std::string_view to);
 
  private:
   Connection(std::string uri, table::TableEnv root, ConnectionOptions options);
-  Status CheckUsable(std::string_view name) const;
+  Status CheckUsable(std::string_view name, std::string_view directory = {}) const;
   Status CheckOpen() const;
   // Its files, after its writers of this process were told to stop.
-  Status DeleteTable(std::string_view name);
-  table::TableEnv EnvOf(std::string_view name) const;
+  Status DeleteTable(std::string_view name, std::string_view directory = {});
+  table::TableEnv EnvOf(std::string_view name, std::string_view directory = {}) const;
+  std::string UriOf(const std::string& directory) const;
   std::shared_ptr<Table> MakeHandle(std::string_view name, table::Dataset::Ptr dataset,
-                                    bool pinned) const;
+                                    bool pinned, std::string_view directory = {}) const;
   template <typename WriteFn>
   Result<std::shared_ptr<Table>> Create(std::string_view name,
                                         const CreateTableOptions& options, WriteFn write);

@@ -11,7 +11,9 @@
 #include "exec/plan.h"
 #include "exec/scan.h"
 #include "expr/nullability.h"
+#include "file/blob_v2_writer.h"
 #include "file/version.h"
+#include "format/table.pb.h"
 #include "runtime/cancel.h"
 #include "table/deletion_vector.h"
 #include "table/mem_wal_entry.h"
@@ -247,6 +249,91 @@ Result<table::Dataset::Ptr> AddColumnsFromReader(table::Dataset::Ptr dataset,
     }
   }
   return files.Commit(prepared.schema);
+}
+
+FragmentWithColumns::FragmentWithColumns() = default;
+FragmentWithColumns::~FragmentWithColumns() = default;
+FragmentWithColumns::FragmentWithColumns(FragmentWithColumns&&) noexcept = default;
+FragmentWithColumns& FragmentWithColumns::operator=(FragmentWithColumns&&) noexcept =
+    default;
+
+namespace {
+
+constexpr int32_t kTombstone = -2;  // a column of a file that another file has now
+
+void CollectIds(const file::Field& field, std::vector<int32_t>* ids) {
+  ids->push_back(field.id);
+  for (const file::Field& child : field.children) CollectIds(child, ids);
+}
+
+// The fields of the table that `data` holds new values for.
+Result<file::Schema> ReplacedFields(const table::Dataset& dataset,
+                                    const arrow::Schema& data) {
+  std::vector<int32_t> ids;
+  for (const auto& field : data.fields()) {
+    const file::Field* known = dataset.schema().FindTopLevel(field->name());
+    if (known == nullptr) {
+      return InvalidInput("Invalid input, there is no column '", field->name(),
+                          "' to update");
+    }
+    if (known->is_blob() || file::HoldsBlobsV2(*known)) {
+      return NotSupported("updating the blob column '", field->name(), "' of a fragment");
+    }
+    ids.push_back(known->id);
+  }
+  return dataset.schema().ProjectByIds(ids);
+}
+
+// `file` without the columns of `replaced`; true when columns are left.
+bool DropFields(const std::vector<int32_t>& replaced, lance::table::DataFile* file) {
+  bool left = false;
+  for (int32_t& id : *file->mutable_fields()) {
+    if (std::find(replaced.begin(), replaced.end(), id) != replaced.end()) {
+      id = kTombstone;
+    }
+    left |= id != kTombstone;
+  }
+  return left;
+}
+
+}  // namespace
+
+Result<FragmentWithColumns> WriteFragmentColumns(const table::Dataset::Ptr& dataset,
+                                                 int fragment,
+                                                 arrow::RecordBatchReader& data,
+                                                 bool replace,
+                                                 const ColumnChangeOptions& options) {
+  GLAIVE_RETURN_NOT_OK(CheckCanCompute(*dataset));
+  FragmentWithColumns out;
+  file::Schema written;
+  if (replace) {
+    GLAIVE_ASSIGN_OR_RETURN(written, ReplacedFields(*dataset, *data.schema()));
+    out.schema = dataset->schema();
+    for (const file::Field& field : written.fields()) CollectIds(field, &out.field_ids);
+  } else {
+    GLAIVE_ASSIGN_OR_RETURN(auto prepared, PrepareFields(*dataset, *data.schema()));
+    written = std::move(prepared.added);
+    out.schema = std::move(prepared.schema);
+    for (const file::Field& field : written.fields()) CollectIds(field, &out.field_ids);
+  }
+  out.fragment =
+      std::make_unique<lance::table::DataFragment>(dataset->fragment(fragment));
+  ColumnFiles files(dataset, std::move(written), options);
+  RowStream stream(data, options.cancel);
+  GLAIVE_RETURN_NOT_OK(FillFromStream(&files, fragment, &stream));
+  GLAIVE_ASSIGN_OR_RETURN(auto rest, stream.Next(1));
+  if (rest != nullptr) {
+    return InvalidInput("Stream produced more values than expected for fragment ",
+                        dataset->fragment_id(fragment));
+  }
+  if (replace) {
+    auto* old = out.fragment->mutable_files();
+    for (int k = old->size() - 1; k >= 0; --k) {
+      if (!DropFields(out.field_ids, old->Mutable(k))) old->DeleteSubrange(k, 1);
+    }
+  }
+  GLAIVE_ASSIGN_OR_RETURN(*out.fragment->add_files(), files.Keep(fragment));
+  return out;
 }
 
 }  // namespace glaive::exec

@@ -12,6 +12,10 @@
 #include "exec/column_files.h"
 #include "table/dataset.h"
 
+namespace lance::table {
+class DataFragment;
+}
+
 namespace glaive::exec {
 
 // All of these return the committed version. A failed call leaves the table as it was and
@@ -44,5 +48,26 @@ Result<table::Dataset::Ptr> MergeColumns(table::Dataset::Ptr dataset,
                                          const std::string& left_on,
                                          const std::string& right_on,
                                          const ColumnChangeOptions& options = {});
+
+// What a fragment becomes when it gets columns of its own file, and the schema then.
+struct FragmentWithColumns {
+  FragmentWithColumns();
+  ~FragmentWithColumns();
+  FragmentWithColumns(FragmentWithColumns&&) noexcept;
+  FragmentWithColumns& operator=(FragmentWithColumns&&) noexcept;
+  std::unique_ptr<lance::table::DataFragment> fragment;
+  file::Schema schema;
+  std::vector<int32_t> field_ids;  // of the columns that were written
+};
+
+// One step of a change that several machines make: writes the values of `data`, one for
+// each row of the fragment that is not deleted, in order, and commits nothing. New
+// columns, or with `replace` those of the table that have these names. The file stays; if
+// no commit takes it, a clean-up removes it.
+Result<FragmentWithColumns> WriteFragmentColumns(const table::Dataset::Ptr& dataset,
+                                                 int fragment,
+                                                 arrow::RecordBatchReader& data,
+                                                 bool replace,
+                                                 const ColumnChangeOptions& options = {});
 
 }  // namespace glaive::exec

@@ -283,6 +283,16 @@ Status ColumnFiles::Writer::Finish() {
   return Status::OK();
 }
 
+Result<lance::table::DataFile> ColumnFiles::Keep(int fragment) {
+  const auto& file = files_[static_cast<size_t>(fragment)];
+  if (file == nullptr) return InternalError("a fragment has no column file to keep");
+  lance::table::Transaction names;
+  *names.mutable_append()->add_fragments()->add_files() = *file;
+  GLAIVE_RETURN_NOT_OK(table::FinishUnsynced(dataset_->env(), names));
+  kept_ = true;
+  return *file;
+}
+
 Result<table::Dataset::Ptr> ColumnFiles::Commit(const file::Schema& schema,
                                                 bool preserves_nullability) {
   lance::table::Transaction transaction;

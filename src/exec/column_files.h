@@ -74,6 +74,9 @@ class ColumnFiles {
   };
   Result<std::unique_ptr<Writer>> Open(int fragment);
 
+  // The file of a fragment, for a commit that somebody else makes: it is on the disk, and
+  // stays.
+  Result<lance::table::DataFile> Keep(int fragment);
   // A Merge: every fragment with its new file and without files that hold no column of
   // `schema` any more. Errors as those of Dataset::Commit.
   Result<table::Dataset::Ptr> Commit(const file::Schema& schema,

@@ -349,7 +349,7 @@ def test_hints_do_not_change_results_and_the_rest_is_refused(ds):
                  use_scalar_index=False, scan_in_order=True, fast_search=False, include_deleted_rows=False)  # fmt: skip
     assert ds.scanner(columns=["id"], **hints).to_table()["id"].to_pylist() == list(range(100))
     for argument, value in dict(full_text_query="x", fast_search=True, include_deleted_rows=True, order_by=["id"],
-                                blob_handling="all_binary", strict_batch_size=True).items():  # fmt: skip
+                                strict_batch_size=True).items():  # fmt: skip
         with pytest.raises(NotImplementedError):
             ds.scanner(**{argument: value})
 

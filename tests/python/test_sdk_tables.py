@@ -630,8 +630,7 @@ def test_unsupported_methods_name_themselves(db):
         (lambda: t.create_index("id"), "LanceTable.create_index"),
         (lambda: t.search("text"), "full text search"),
         (lambda: t.search(query_type="hybrid"), "hybrid search"),
-        (lambda: db.create_namespace(["a"]), "LanceDBConnection.create_namespace"),
-        (lambda: db.open_table("t", namespace_path=["a"]), "open_table inside a namespace"),
+        (lambda: db.create_materialized_view("v", t), "LanceDBConnection.create_materialized_view"),
     ):
         with pytest.raises(NotImplementedError, match=name + ".* is not supported yet"):
             call()

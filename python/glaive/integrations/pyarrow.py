@@ -128,7 +128,7 @@ class PyarrowDatasetAdapter(pa.dataset.Dataset):
         """Not supported: tables are not partitioned."""
         raise refuse("PyarrowDatasetAdapter.partition_expression")
 
-    def count_rows(self, filter: Optional[Filter] = None, **kwargs) -> int:
+    def count_rows(self, filter: Optional[Filter] = None) -> int:
         """How many rows there are, or for how many `filter` is true."""
         return self.scanner(filter=filter).count_rows()
 
@@ -156,14 +156,54 @@ class PyarrowDatasetAdapter(pa.dataset.Dataset):
             memory_pool,
         )
 
-    def head(self, num_rows: int, *args, **kwargs) -> pa.Table:
+    def head(
+        self,
+        num_rows: int,
+        columns: Optional[List[str]] = None,
+        filter: Optional[Filter] = None,
+        batch_size: Optional[int] = None,
+        batch_readahead: Optional[int] = None,
+        fragment_readahead: Optional[int] = None,
+        fragment_scan_options: Optional[Any] = None,
+        use_threads: bool = True,
+        memory_pool: Optional[Any] = None,
+    ) -> pa.Table:
         """The first rows; the other arguments as for `scanner`."""
-        return self.scanner(*args, **kwargs).head(num_rows)
+        scanner = self.scanner(
+            columns, filter, batch_size, batch_readahead, fragment_readahead, fragment_scan_options, use_threads, memory_pool
+        )
+        return scanner.head(num_rows)
 
-    def to_batches(self, *args, **kwargs) -> pa.RecordBatchReader:
+    def to_batches(
+        self,
+        columns: Optional[List[str]] = None,
+        filter: Optional[Filter] = None,
+        batch_size: Optional[int] = None,
+        batch_readahead: Optional[int] = None,
+        fragment_readahead: Optional[int] = None,
+        fragment_scan_options: Optional[Any] = None,
+        use_threads: bool = True,
+        memory_pool: Optional[Any] = None,
+    ) -> pa.RecordBatchReader:
         """The rows in batches; arguments as for `scanner`."""
-        return self.scanner(*args, **kwargs).to_batches()
+        scanner = self.scanner(
+            columns, filter, batch_size, batch_readahead, fragment_readahead, fragment_scan_options, use_threads, memory_pool
+        )
+        return scanner.to_batches()
 
-    def to_table(self, *args, **kwargs) -> pa.Table:
+    def to_table(
+        self,
+        columns: Optional[List[str]] = None,
+        filter: Optional[Filter] = None,
+        batch_size: Optional[int] = None,
+        batch_readahead: Optional[int] = None,
+        fragment_readahead: Optional[int] = None,
+        fragment_scan_options: Optional[Any] = None,
+        use_threads: bool = True,
+        memory_pool: Optional[Any] = None,
+    ) -> pa.Table:
         """All rows; arguments as for `scanner`."""
-        return self.scanner(*args, **kwargs).to_table()
+        scanner = self.scanner(
+            columns, filter, batch_size, batch_readahead, fragment_readahead, fragment_scan_options, use_threads, memory_pool
+        )
+        return scanner.to_table()

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import os
 import random
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -28,6 +29,9 @@ from ._schema import SchemaChanges
 from ._substrait import to_sql as substrait_to_sql
 from .fragment import LanceFragment
 from .optimize import CleanupMethods
+
+# How long pylance tries to commit unless told otherwise.
+_COMMIT_TIMEOUT = timedelta(seconds=1800)
 
 __all__ = ["LanceDataset", "LanceScanner", "ScannerBuilder", "Tags", "write_dataset"]
 
@@ -110,6 +114,7 @@ class ScannerBuilder:
         self._blob_bytes = False
 
     def apply_defaults(self, default_opts: Dict[str, Any]) -> ScannerBuilder:
+        """Options by the names of the arguments of `LanceDataset.scanner`."""
         for name, value in default_opts.items():
             _apply(self, name, value)
         return self
@@ -682,9 +687,28 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
         storage_options: Optional[Dict[str, str]] = None,
         serialized_manifest: Optional[bytes] = None,
         default_scan_options: Optional[Dict[str, Any]] = None,
-        **refused,
+        metadata_cache_size_bytes: Optional[int] = None,
+        index_cache_size_bytes: Optional[int] = None,
+        read_params: Optional[Dict[str, Any]] = None,
+        session=None,
+        namespace_client=None,
+        table_id: Optional[List[str]] = None,
+        namespace_client_managed_versioning: bool = False,
+        base_store_params=None,
     ):
-        refuse_arguments("LanceDataset", {"commit_lock": commit_lock, "serialized_manifest": serialized_manifest, **refused})
+        refuse_arguments(
+            "LanceDataset",
+            {
+                "commit_lock": commit_lock,
+                "serialized_manifest": serialized_manifest,
+                "read_params": read_params,
+                "session": session,
+                "namespace_client": namespace_client,
+                "table_id": table_id,
+                "namespace_client_managed_versioning": namespace_client_managed_versioning,
+                "base_store_params": base_store_params,
+            },
+        )
         self._ds = _glaive.Dataset.open(_uri_text(uri), version, storage_options=storage_options)
         self._storage_options = storage_options
         self._default_scan_options = default_scan_options
@@ -717,15 +741,18 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
 
     @property
     def schema(self) -> pa.Schema:
+        """The columns; with default options of scans, those that a scan shows."""
+        if self._default_scan_options:
+            return self.scanner().projected_schema
         return self._ds.schema
 
     @property
     def lance_schema(self) -> LanceSchema:
-        return LanceSchema(self._ds.fields, self.schema)
+        return LanceSchema(self._ds.fields, self._ds.schema)
 
     @property
     def schema_metadata(self) -> Dict[str, str]:
-        return {k.decode(): v.decode() for k, v in (self.schema.metadata or {}).items()}
+        return {k.decode(): v.decode() for k, v in (self._ds.schema.metadata or {}).items()}
 
     @property
     def data_storage_version(self) -> str:
@@ -951,7 +978,7 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
         """Writes `data` to this dataset; `kwargs` as for `write_dataset`."""
         self._ds = write_dataset(data, self, mode=mode, **kwargs)._ds
 
-    def delete(self, predicate, *, conflict_retries: int = 10, retry_timeout=None) -> dict:
+    def delete(self, predicate, *, conflict_retries: int = 10, retry_timeout: timedelta = timedelta(seconds=30)) -> dict:
         """Deletes the rows for which the SQL predicate is true; `{"num_deleted_rows": n}`."""
         self._ds, deleted = self._ds.delete(
             self._predicate(predicate),
@@ -965,7 +992,7 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
         updates: Dict[str, str],
         where=None,
         conflict_retries: int = 10,
-        retry_timeout=None,
+        retry_timeout: timedelta = timedelta(seconds=30),
         data_storage_version: Optional[str] = None,
     ) -> dict:
         """Gives columns new values in the rows for which `where` (SQL or a pyarrow expression) is true; `{"num_rows_updated": n}`.
@@ -1020,7 +1047,7 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
         table_id: Optional[List[str]] = None,
         namespace_client_managed_versioning: bool = False,
         base_store_params=None,
-        commit_timeout: Optional[timedelta] = None,
+        commit_timeout: Optional[timedelta] = _COMMIT_TIMEOUT,
     ) -> LanceDataset:
         """Makes a new version by an operation whose data files are there already (see `fragment.write_fragments`).
 
@@ -1052,7 +1079,7 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
                 "table_id": table_id,
                 "namespace_client_managed_versioning": namespace_client_managed_versioning,
                 "base_store_params": base_store_params,
-                "commit_timeout": commit_timeout,
+                "commit_timeout": None if commit_timeout == _COMMIT_TIMEOUT else commit_timeout,
             },
         )
         if isinstance(operation, Transaction):
@@ -1078,12 +1105,51 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
         return LanceDataset._wrap(engine, storage_options)
 
     @staticmethod
-    def commit_batch(*args, **kwargs):
+    def commit_batch(
+        dest: Union[str, Path, LanceDataset],
+        transactions,
+        commit_lock=None,
+        storage_options: Optional[Dict[str, str]] = None,
+        enable_v2_manifest_paths: Optional[bool] = None,
+        detached: Optional[bool] = False,
+        max_retries: int = 20,
+        base_store_params=None,
+        commit_timeout: Optional[timedelta] = _COMMIT_TIMEOUT,
+    ):
+        """Not supported yet: raises NotImplementedError."""
         raise refusal("LanceDataset.commit_batch")
 
     @classmethod
-    def from_pydantic_model(cls, *args, **kwargs):
-        raise refusal("LanceDataset.from_pydantic_model")
+    def from_pydantic_model(
+        cls, model_class, data, uri: Optional[Union[str, Path]] = None, mode: str = "create", **kwargs
+    ) -> LanceDataset:
+        """Writes objects of a pydantic model.
+
+        Parameters
+        ----------
+        model_class : type
+            The class; its annotations give the schema.
+        data : list
+            Objects of the class, at least one.
+        uri : str or Path, optional
+            Where to write; the class's name in snake_case otherwise.
+        mode, kwargs
+            As for `write_dataset`.
+        """
+        from ..pydantic import pydantic_to_schema
+
+        if not isinstance(model_class, type) or not hasattr(model_class, "model_fields"):
+            raise TypeError(f"`model_class` must be a Pydantic BaseModel subclass, got {model_class!r}")
+        data = list(data)
+        for item in data:
+            if not isinstance(item, model_class):
+                raise TypeError(f"`data` must hold objects of {model_class.__name__}, not of {type(item).__name__}")
+        if not data:
+            raise ValueError("`data` must be a non-empty list of Pydantic model instances.")
+        if uri is None:
+            uri = re.sub(r"(?<!^)(?=[A-Z])", "_", model_class.__name__).lower()
+        rows = [item.model_dump() for item in data]
+        return write_dataset(pa.Table.from_pylist(rows, schema=pydantic_to_schema(model_class)), uri, mode=mode, **kwargs)
 
     def validate(self) -> None:
         """Checks that the files of this version are there and whole; CorruptionError (an OSError) names the first that is not."""

@@ -10,9 +10,10 @@ import pyarrow as pa
 from .._changes import check_retries, check_where, seconds
 from ..merge import check_keys
 from ._data import to_stream
-from ._refuse import refusal
+from ._refuse import not_built, refusal
 
 
+@not_built(methods=["analyze_plan_batches", "execute_batches", "execute_uncommitted_batches"])
 class MergeInsertBuilder:
     """A merge being put together; `execute` runs it and moves the dataset to the version it commits."""
 

@@ -84,9 +84,9 @@ class BlobFile(io.BufferedIOBase):
     def readall(self) -> bytes:
         return self.read()
 
-    def readinto(self, buffer) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
+    def readinto(self, b) -> int:
+        data = self.read(len(b))
+        b[: len(data)] = data
         return len(data)
 
 

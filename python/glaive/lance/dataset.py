@@ -10,14 +10,20 @@ import types
 from .. import _not_built
 from . import dataset as _open
 from ._dataset import LanceDataset, LanceScanner, LanceSchema, LanceStats, ScannerBuilder, Tags, write_dataset
+from ._branches import Branches
+from ._merge import MergeInsertBuilder
 from ._operations import LanceOperation, Transaction
+from .optimize import DatasetOptimizer
 
 __all__ = [
+    "Branches",
+    "DatasetOptimizer",
     "LanceDataset",
     "LanceOperation",
     "LanceScanner",
     "LanceSchema",
     "LanceStats",
+    "MergeInsertBuilder",
     "ScannerBuilder",
     "Tags",
     "Transaction",

@@ -225,7 +225,7 @@ class LanceFileWriter:
     def __enter__(self) -> LanceFileWriter:
         return self
 
-    def __exit__(self, exc_type, exc_value, traceback) -> None:
+    def __exit__(self, exc_type, exc_val, exc_tb) -> None:
         if exc_type is None:
             self.close()
         else:

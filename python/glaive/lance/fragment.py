@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Union
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 import pyarrow as pa
 import pyarrow.dataset
@@ -17,6 +17,9 @@ from ._refuse import not_built, refusal, refuse_arguments
 __getattr__ = _not_built.missing_names(__name__)
 
 __all__ = ["DataFile", "DeletionFile", "FragmentMetadata", "LanceFragment", "RowIdMeta", "write_fragments"]
+
+
+_parse = json.loads
 
 
 @dataclass
@@ -72,6 +75,10 @@ class DeletionFile:
     def json(self) -> str:
         return json.dumps(self.asdict())
 
+    @staticmethod
+    def from_json(json: str) -> DeletionFile:
+        return DeletionFile(**_parse(json))
+
 
 @dataclass
 class RowIdMeta:
@@ -84,6 +91,10 @@ class RowIdMeta:
 
     def json(self) -> str:
         return json.dumps(self.asdict())
+
+    @staticmethod
+    def from_json(json: str) -> RowIdMeta:
+        return RowIdMeta(bytes(_parse(json)["Inline"]))
 
 
 @dataclass
@@ -156,14 +167,14 @@ class FragmentMetadata:
 
 
 @not_built(
-    methods=["create_from_file", "delete", "delete_rows", "merge", "merge_columns", "open_session",
-             "update_columns", "validate"],
+    methods=["create_from_file", "delete", "delete_rows", "open_session"],
     properties=["partition_expression"],
 )
 class LanceFragment(pa.dataset.Fragment):
     """One fragment of one version of a dataset."""
 
-    def __init__(self, dataset, fragment_id: int):
+    def __init__(self, dataset, fragment_id: Optional[int], *, fragment=None):
+        refuse_arguments("LanceFragment", {"fragment": fragment})
         self._dataset = dataset
         info = dataset._ds.fragment(fragment_id)
         if info is None:
@@ -185,12 +196,13 @@ class LanceFragment(pa.dataset.Fragment):
         storage_options: Optional[Dict[str, str]] = None,
         namespace_client=None,
         table_id: Optional[List[str]] = None,
+        session=None,
     ) -> FragmentMetadata:
         """One fragment with all of `data`, which no version of the dataset knows yet; see `write_fragments`."""
         (written,) = write_fragments(
             data, dataset_uri, schema, mode=mode, max_rows_per_file=2**62, max_bytes_per_file=2**62,
             progress=progress, data_storage_version=data_storage_version, use_legacy_format=use_legacy_format,
-            storage_options=storage_options, namespace_client=namespace_client, table_id=table_id,
+            storage_options=storage_options, namespace_client=namespace_client, table_id=table_id, session=session,
         ) or (None,)  # fmt: skip
         if written is None:
             raise ValueError("a fragment needs at least one row")
@@ -223,7 +235,7 @@ class LanceFragment(pa.dataset.Fragment):
 
     @property
     def schema(self) -> pa.Schema:
-        return self._dataset.schema
+        return self._dataset._ds.schema
 
     @property
     def physical_schema(self) -> pa.Schema:
@@ -283,14 +295,52 @@ class LanceFragment(pa.dataset.Fragment):
             order_by=order_by,
         )
 
-    def to_table(self, columns=None, filter=None, limit=None, offset=None, with_row_id=False, with_row_address=False, **kwargs) -> pa.Table:
-        return self.scanner(
-            columns=columns, filter=filter, limit=limit, offset=offset, with_row_id=with_row_id,
-            with_row_address=with_row_address, **kwargs,
-        ).to_table()  # fmt: skip
+    def to_table(
+        self,
+        columns: Optional[Union[List[str], Dict[str, str]]] = None,
+        filter=None,
+        limit: Optional[int] = None,
+        offset: Optional[int] = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blob_handling=None,
+        order_by=None,
+        use_scalar_index: Optional[bool] = None,
+        io_buffer_size: Optional[int] = None,
+        late_materialization=None,
+        include_deleted_rows: Optional[bool] = None,
+        batch_size_bytes: Optional[int] = None,
+        strict_batch_size: Optional[bool] = None,
+    ) -> pa.Table:
+        """The rows as a table; the arguments are those of `scanner`."""
+        given = dict(locals())
+        del given["self"]
+        return self.scanner(**given).to_table()
 
-    def to_batches(self, **kwargs) -> Iterator[pa.RecordBatch]:
-        return self.scanner(**kwargs).to_batches()
+    def to_batches(
+        self,
+        *,
+        columns: Optional[Union[List[str], Dict[str, str]]] = None,
+        batch_size: Optional[int] = None,
+        filter=None,
+        limit: Optional[int] = None,
+        offset: Optional[int] = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        batch_readahead: int = 16,
+        blob_handling=None,
+        order_by=None,
+        use_scalar_index: Optional[bool] = None,
+        io_buffer_size: Optional[int] = None,
+        late_materialization=None,
+        include_deleted_rows: Optional[bool] = None,
+        batch_size_bytes: Optional[int] = None,
+        strict_batch_size: Optional[bool] = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows in batches; the arguments are those of `scanner`."""
+        given = dict(locals())
+        del given["self"]
+        return self.scanner(**given).to_batches()
 
     def to_pandas(self, columns=None, filter=None, limit=None, offset=None, batch_size=None, with_row_id=False,
                   with_row_address=False, blob_mode="lazy", order_by=None, **kwargs):  # fmt: skip
@@ -305,6 +355,63 @@ class LanceFragment(pa.dataset.Fragment):
 
     def head(self, num_rows: int) -> pa.Table:
         return self.to_table(limit=num_rows)
+
+
+    # Columns, for a change that several machines make; `LanceDataset.commit` makes a version of what these return.
+
+    def merge_columns(
+        self,
+        value_func,
+        columns: Optional[List[str]] = None,
+        batch_size: Optional[int] = None,
+        reader_schema: Optional[pa.Schema] = None,
+    ) -> Tuple[FragmentMetadata, Any]:
+        """Writes new columns of this fragment; the arguments are those of `LanceDataset.add_columns`.
+
+        Returns the fragment with its new file and the schema, for `LanceOperation.Merge`. A file that no commit takes is removed
+        by a clean-up.
+        """
+        from ._fragment_columns import merge_columns
+
+        return merge_columns(self, value_func, columns, batch_size, reader_schema)
+
+    def merge(
+        self, data_obj, left_on: str, right_on: Optional[str] = None, schema=None
+    ) -> Tuple[FragmentMetadata, Any]:
+        """Writes the columns of `data_obj` whose `right_on` equals this fragment's `left_on`, nulls elsewhere.
+
+        Returns what `merge_columns` does. Of several rows with one key the last one counts.
+        """
+        from ._fragment_columns import merge
+
+        return merge(self, data_obj, left_on, right_on, schema)
+
+    def update_columns(
+        self,
+        data_obj,
+        left_on: str = "_rowid",
+        right_on: Optional[str] = None,
+        schema=None,
+        *,
+        with_offsets: bool = False,
+    ) -> Tuple[FragmentMetadata, List[int]]:
+        """Writes columns anew: the values of `data_obj` where its `right_on` equals `left_on`, elsewhere those there are.
+
+        Returns the fragment and the ids of the fields, for `LanceOperation.Update` with `update_mode="rewrite_columns"`.
+        """
+        from ._fragment_columns import update_columns
+
+        return update_columns(self, data_obj, left_on, right_on, schema, with_offsets)
+
+    def validate(self) -> None:
+        """Checks that the files of this fragment are there and whole; CorruptionError (an OSError) names the first that is not."""
+        from ..exceptions import CorruptionError
+        from ..maintenance import verify
+
+        files = [f["path"] for f in self._info["files"]] + [self.deletion_file() or "no deletions"]
+        for problem in verify(self._dataset.uri).problems:
+            if problem.kind != "foreign" and any(problem.path.endswith(path) for path in files):
+                raise CorruptionError(f"{problem.path} is {problem.kind}: {problem.detail}")
 
 
 def write_fragments(
