@@ -64,6 +64,14 @@ ListTest ListTestOf(std::string_view name) {
   return ListTest::kNone;
 }
 
+// Whether the elements of the list stand in the expression.
+bool IsMadeList(const Node& node) {
+  if (node.children.empty()) return false;
+  return node.kind == NodeKind::kArray ||
+         (node.kind == NodeKind::kCall &&
+          (node.text == "make_array" || node.text == "make_list"));
+}
+
 // The path that a name with members in dots or brackets spells; empty when it is none.
 std::vector<PathSegment> PathOf(const Node& node) {
   if (node.kind == NodeKind::kName) return node.path;
@@ -277,6 +285,16 @@ Result<ValuePtr> Binder::Call(const Node& node) {
   auto bound = Values(node);
   --calls_;
   GLAIVE_ASSIGN_OR_RETURN(auto arguments, std::move(bound));
+  if (ListTestOf(node.text) == ListTest::kOne && arguments.size() == 2 &&
+      IsMadeList(*node.children[0]) &&
+      !(arguments[0]->constant() != nullptr && arguments[1]->constant() != nullptr)) {
+    // As upstream: `needle IN (elements)`, NULL where an element is and none is equal.
+    ++calls_;
+    auto in = InValues(*node.children[1], node.children[0]->children, false);
+    --calls_;
+    GLAIVE_ASSIGN_OR_RETURN(BoolPtr found, std::move(in));
+    return MakeBoolValue(std::move(found));
+  }
   if (node.text == "is_valid" && arguments.size() == 1) {
     return MakeBoolValue(MakeNot(MakeIsNull(std::move(arguments[0]))));
   }
@@ -300,8 +318,7 @@ Result<ValuePtr> Binder::Case(const Node& node) {
     if (operand != nullptr) {
       GLAIVE_ASSIGN_OR_RETURN(ValuePtr match, Value(*node.children[i], false));
       match = Widen(std::move(match), operand, false);
-      GLAIVE_ASSIGN_OR_RETURN(condition,
-                              MakeComparison(CompareOp::kEq, operand, std::move(match)));
+      GLAIVE_ASSIGN_OR_RETURN(condition, MakeSame(operand, std::move(match)));
     } else {
       GLAIVE_ASSIGN_OR_RETURN(condition, Bool(*node.children[i], false));
     }
@@ -488,17 +505,26 @@ Result<BoolPtr> Binder::Chain(const Node& node, bool outer) {
 }
 
 Result<BoolPtr> Binder::In(const Node& node, bool outer) {
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(*node.children[0], false));
+  GLAIVE_ASSIGN_OR_RETURN(
+      BoolPtr in,
+      InValues(*node.children[0], std::span(node.children).subspan(1), outer));
+  return node.flag ? MakeNot(std::move(in)) : in;
+}
+
+Result<BoolPtr> Binder::InValues(const Node& node,
+                                 std::span<const std::unique_ptr<Node>> items,
+                                 bool outer) {
+  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(node, false));
   std::vector<Literal> literals;
   std::vector<BoolPtr> operands;
   bool has_null = false;
-  for (size_t i = 1; i < node.children.size(); ++i) {
-    GLAIVE_ASSIGN_OR_RETURN(std::optional<Literal> literal, LiteralOf(*node.children[i]));
+  for (const auto& child : items) {
+    GLAIVE_ASSIGN_OR_RETURN(std::optional<Literal> literal, LiteralOf(*child));
     if (literal && literal->kind == LiteralKind::kNull) {
       has_null = true;
       continue;
     }
-    GLAIVE_ASSIGN_OR_RETURN(ValuePtr item, Value(*node.children[i], false));
+    GLAIVE_ASSIGN_OR_RETURN(ValuePtr item, Value(*child, false));
     const ValuePtr wide = Widen(item, value, outer);
     if (literal && value->constant() == nullptr && wide == item) {
       literals.push_back(std::move(*literal));
@@ -516,13 +542,8 @@ Result<BoolPtr> Binder::In(const Node& node, bool outer) {
     }
   }
   if (has_null) operands.push_back(MakeTruth(Truth::kNull));
-  BoolPtr in;
-  if (operands.empty()) {
-    in = MakeTruth(Truth::kFalse);
-  } else {
-    in = operands.size() == 1 ? operands[0] : MakeOr(std::move(operands));
-  }
-  return node.flag ? MakeNot(std::move(in)) : in;
+  if (operands.empty()) return MakeTruth(Truth::kFalse);
+  return operands.size() == 1 ? operands[0] : MakeOr(std::move(operands));
 }
 
 Result<BoolPtr> Binder::Between(const Node& node, bool outer) {

@@ -1,6 +1,7 @@
 // From syntax tree and schema to a bound expression.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,6 +52,8 @@ class Binder {
   Result<BoolPtr> Chain(const Node& node, bool outer);
   Result<BoolPtr> IsNull(const Node& node);
   Result<BoolPtr> In(const Node& node, bool outer);
+  Result<BoolPtr> InValues(const Node& value,
+                           std::span<const std::unique_ptr<Node>> items, bool outer);
   Result<BoolPtr> Between(const Node& node, bool outer);
   Result<BoolPtr> Like(const Node& node);
   Result<BoolPtr> Distinct(const Node& node);

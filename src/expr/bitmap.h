@@ -2,6 +2,7 @@
 // are zero.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -18,7 +19,7 @@ inline void ClearTail(uint64_t* words, int64_t rows) {
 }
 
 inline void FillMask(uint64_t* words, int64_t rows, bool value) {
-  std::memset(words, value ? 0xFF : 0, static_cast<size_t>(WordCount(rows)) * 8);
+  std::fill_n(words, WordCount(rows), value ? ~uint64_t{0} : 0);  // also of no words
   if (value) ClearTail(words, rows);
 }
 

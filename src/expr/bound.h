@@ -90,6 +90,8 @@ BoolPtr MakeOr(std::vector<BoolPtr> operands);
 BoolPtr MakeNot(BoolPtr operand);
 BoolPtr MakeTest(ValuePtr value, ArrayPredicatePtr predicate);
 Result<BoolPtr> MakeComparison(CompareOp op, ValuePtr left, ValuePtr right);
+// Equality as CASE x WHEN and nullif test it: -0.0 is not 0.0, also against constants.
+Result<BoolPtr> MakeSame(ValuePtr left, ValuePtr right);
 BoolPtr MakeIsNull(ValuePtr operand);
 BoolPtr MakeIsNull(BoolPtr operand);
 // operand IS TRUE / IS FALSE

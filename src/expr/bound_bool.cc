@@ -519,6 +519,21 @@ Result<BoolPtr> MakeComparison(CompareOp op, ValuePtr left, ValuePtr right) {
                                     std::move(type));
 }
 
+Result<BoolPtr> MakeSame(ValuePtr left, ValuePtr right) {
+  const auto is_zero = [](const ValuePtr& value) {
+    if (value->constant() == nullptr) return false;
+    const auto number = (*value->constant())->CastTo(arrow::float64());
+    return number.ok() && (*number)->is_valid &&
+           static_cast<const arrow::DoubleScalar&>(**number).value == 0;
+  };
+  GLAIVE_ASSIGN_OR_RETURN(auto type, ComparisonType(left->type(), right->type()));
+  if (!arrow::is_floating(type->id()) || !(is_zero(left) || is_zero(right))) {
+    return MakeComparison(CompareOp::kEq, std::move(left), std::move(right));
+  }
+  return std::make_shared<PairExpr>(CompareOp::kEq, std::move(left), std::move(right),
+                                    std::move(type));
+}
+
 Result<BoolPtr> MakeListHas(ValuePtr list, const std::vector<Literal>& needles,
                             bool all) {
   const auto element = ElementType(*list->type());

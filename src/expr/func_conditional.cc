@@ -186,15 +186,13 @@ Result<ValuePtr> Coalesce(CallSite call) {
     values.push_back(Coerce(std::move(argument), type));
   }
   if (values.size() == 1 || type->id() == arrow::Type::NA) return values[0];
-  const bool constant = std::all_of(values.begin(), values.end(), [](const ValuePtr& v) {
-    return v->constant() != nullptr;
-  });
-  if (constant) {
-    for (const ValuePtr& value : values) {
-      if ((*value->constant())->is_valid) return value;
-    }
-    return values[0];
+  // Constants before the first other value: NULLs go, anything else is the result.
+  size_t nulls = 0;
+  for (; nulls < values.size() && values[nulls]->constant() != nullptr; ++nulls) {
+    if ((*values[nulls]->constant())->is_valid) return values[nulls];
   }
+  if (nulls == values.size()) return values[0];
+  values.erase(values.begin(), values.begin() + static_cast<ptrdiff_t>(nulls));
   return std::make_shared<CoalesceExpr>(std::move(type), std::move(values));
 }
 
@@ -202,8 +200,7 @@ Result<ValuePtr> NullIf(CallSite call) {
   GLAIVE_ASSIGN_OR_RETURN(const TypePtr type, ComparisonType(call.arguments[0]->type(),
                                                              call.arguments[1]->type()));
   const ValuePtr value = Coerce(call.arguments[0], type);
-  GLAIVE_ASSIGN_OR_RETURN(BoolPtr equal,
-                          MakeComparison(CompareOp::kEq, value, call.arguments[1]));
+  GLAIVE_ASSIGN_OR_RETURN(BoolPtr equal, MakeSame(value, call.arguments[1]));
   return MakeCase({std::move(equal)}, {MakeNull(ValueType(value->type()))}, value);
 }
 

@@ -21,7 +21,8 @@ std::string_view WithoutScheme(std::string_view path) {
   return path;
 }
 
-Result<std::shared_ptr<io::ObjectStore>> OpenBase(const TableEnv& env,
+// `runtime`: whose cache keeps open stores for other snapshots; may be null.
+Result<std::shared_ptr<io::ObjectStore>> OpenBase(const TableEnv& env, Runtime* runtime,
                                                   const std::string& path) {
   const std::string_view wanted = WithoutScheme(path);
   for (const auto& store : {env.store, env.main_store}) {
@@ -34,8 +35,8 @@ Result<std::shared_ptr<io::ObjectStore>> OpenBase(const TableEnv& env,
     }
   }
   const std::string key = "base-store:" + path;
-  if (env.runtime != nullptr) {
-    if (auto cached = env.runtime->cache().Get<io::ObjectStore>(key)) {
+  if (runtime != nullptr) {
+    if (auto cached = runtime->cache().Get<io::ObjectStore>(key)) {
       return std::const_pointer_cast<io::ObjectStore>(cached);
     }
   }
@@ -45,7 +46,7 @@ Result<std::shared_ptr<io::ObjectStore>> OpenBase(const TableEnv& env,
                                             env.store->root() +
                                             " (it was moved or removed)");
   }
-  if (env.runtime != nullptr) env.runtime->cache().Put(key, *opened, kStoreBytes);
+  if (runtime != nullptr) runtime->cache().Put(key, *opened, kStoreBytes);
   return opened;
 }
 
@@ -62,6 +63,8 @@ Result<std::shared_ptr<const Bases>> Bases::Make(const TableEnv& env,
   auto bases = std::make_shared<Bases>();
   bases->env_ = env;
   bases->env_.bases.reset();
+  bases->runtime_ = env.runtime;
+  bases->env_.runtime.reset();
   for (const auto& base : header.base_paths()) {
     Entry entry;
     entry.path = base.path();
@@ -74,16 +77,24 @@ Result<std::shared_ptr<const Bases>> Bases::Make(const TableEnv& env,
 }
 
 Result<Bases::Base> Bases::Find(uint32_t id) const {
+  std::string path;
+  bool is_dataset_root;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = entries_.find(id);
+    if (found == entries_.end()) {
+      return Corruption("table ", env_.store->root(), " has no base path ", id);
+    }
+    const Entry& entry = found->second;
+    if (entry.store != nullptr) return Base{entry.store, entry.is_dataset_root};
+    path = entry.path;
+    is_dataset_root = entry.is_dataset_root;
+  }
+  // Several threads may open it; the last one's stays.
+  GLAIVE_ASSIGN_OR_RETURN(auto store, OpenBase(env_, runtime_.lock().get(), path));
   std::lock_guard lock(mutex_);
-  auto found = entries_.find(id);
-  if (found == entries_.end()) {
-    return Corruption("table ", env_.store->root(), " has no base path ", id);
-  }
-  Entry& entry = found->second;
-  if (entry.store == nullptr) {
-    GLAIVE_ASSIGN_OR_RETURN(entry.store, OpenBase(env_, entry.path));
-  }
-  return Base{entry.store, entry.is_dataset_root};
+  entries_.find(id)->second.store = store;
+  return Base{std::move(store), is_dataset_root};
 }
 
 Result<FilePlace> PlaceOf(const TableEnv& env, const lance::table::DataFile& file) {

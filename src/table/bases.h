@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/status.h"
+#include "runtime/fork.h"
 #include "table/dataset.h"
 
 namespace lance::table {
@@ -41,8 +41,10 @@ class Bases {
     std::shared_ptr<io::ObjectStore> store;  // guarded by mutex_; null: not open yet
   };
 
-  TableEnv env_;  // without bases
-  mutable std::mutex mutex_;
+  TableEnv env_;  // without bases and runtime
+  // The runtime's cache keeps snapshots, and these their bases.
+  std::weak_ptr<Runtime> runtime_;
+  mutable ForkSafeMutex mutex_;
   mutable std::map<uint32_t, Entry> entries_;
 };
 
