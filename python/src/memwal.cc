@@ -28,6 +28,7 @@
 #include "memwal/mem_wal_index.h"
 #include "memwal/shard_writer.h"
 #include "memwal/sharding.h"
+#include "pyarrow_api.h"
 #include "readable.h"
 #include "table/schema_change.h"
 
@@ -86,15 +87,25 @@ memwal::WriterConfig ParseConfig(const nb::dict& given) {
 
 // --- writers ---------------------------------------------------------------------------
 
-memwal::BatchVector Collect(nb::handle data, Call* call) {
-  auto stream = ImportStream(data, call);
-  return call->Run([&] { return stream->ToRecordBatches(); });
+// Calls `write` with all batches of `data`, without the GIL. With many threads that write
+// a row each, what is done under the GIL and taking it are what bounds them.
+template <typename Write>
+void Collected(nb::handle data, const Write& write) {
+  Call call;
+  if (PyArrowLoaded() && PyArrow().is_batch(data.ptr())) {
+    const memwal::BatchVector one{PyArrow().unwrap_batch(data.ptr())};
+    call.Run([&] { return write(one); });
+    return;
+  }
+  auto stream = ImportStream(data, &call);
+  call.Run([&]() -> Status {
+    GLAIVE_ASSIGN_OR_RETURN(const auto batches, stream->ToRecordBatches());
+    return write(batches);
+  });
 }
 
 void Put(PyShardWriter& self, nb::object data) {
-  Call call;
-  const auto batches = Collect(data, &call);
-  call.Run([&] { return self.writer->Put(batches); });
+  Collected(data, [&](const auto& batches) { return self.writer->Put(batches); });
 }
 
 int64_t PutStream(PyShardWriter& self, nb::object data) {
@@ -104,9 +115,7 @@ int64_t PutStream(PyShardWriter& self, nb::object data) {
 }
 
 void Delete(PyShardWriter& self, nb::object keys) {
-  Call call;
-  const auto batches = Collect(keys, &call);
-  call.Run([&] { return self.writer->Delete(batches); });
+  Collected(keys, [&](const auto& batches) { return self.writer->Delete(batches); });
 }
 
 nb::dict Stats(PyShardWriter& self) {

@@ -17,6 +17,7 @@
 #include "memwal/keys.h"
 #include "memwal/lsm_read.h"
 #include "memwal/lsm_snapshot.h"
+#include "memwal/lsm_state.h"
 #include "memwal/mem_wal_index.h"
 #include "memwal/shard_writer.h"
 #include "memwal/sharding.h"
@@ -65,7 +66,8 @@ class LsmPath {
       return NotSupported("writing rows to shards that no sharding spec names (table ",
                           base->env().store->root(), ")");
     }
-    GLAIVE_ASSIGN_OR_RETURN(path.schema_, memwal::FreshSchema::Make(*base));
+    GLAIVE_ASSIGN_OR_RETURN(path.schema_,
+                            memwal::LsmState::Of(base->env())->SchemaOf(*base));
     if (path.schema_->key_names().empty()) {
       return InvalidInput("table ", base->env().store->root(),
                           " has a MemWAL index but no unenforced primary key");
@@ -88,10 +90,9 @@ class LsmPath {
 
   Result<std::shared_ptr<memwal::ShardWriter>> Writer(
       const memwal::ShardId& shard) const {
-    auto& registry = memwal::WriterRegistry::Instance();
-    const bool was_open = registry.Find(*base_, shard) != nullptr;
-    GLAIVE_ASSIGN_OR_RETURN(auto writer, registry.Get(base_, shard, config_));
-    if (upkeep_ == nullptr) return writer;
+    GLAIVE_ASSIGN_OR_RETURN(
+        auto writer, memwal::WriterRegistry::Instance().Get(base_, shard, config_));
+    if (upkeep_ == nullptr || !upkeep_->enabled || writer->has_on_flush()) return writer;
     writer->set_on_flush(
         [base = base_, upkeep = upkeep_](const memwal::ShardManifest& manifest) {
           memwal::NoteFlush(base, manifest, *upkeep);
@@ -102,11 +103,9 @@ class LsmPath {
             memwal::WaitForFanOut(*base, *shard_id, kMostGenerations, kMostWait);
           }
         });
-    if (!was_open) {
-      // Generations that earlier writers left.
-      if (const auto view = writer->View(); view.ok()) {
-        memwal::NoteFlush(base_, *view->manifest, *upkeep_);
-      }
+    // Generations that earlier writers left.
+    if (const auto view = writer->View(); view.ok()) {
+      memwal::NoteFlush(base_, *view->manifest, *upkeep_);
     }
     return writer;
   }

@@ -10,6 +10,7 @@
 #include "exec/update.h"
 #include "io/object_store.h"
 #include "memwal/fresh_schema.h"
+#include "memwal/lsm_state.h"
 #include "memwal/mem_wal_index.h"
 
 namespace glaive::db {
@@ -17,7 +18,8 @@ namespace {
 
 // Only upserts by the primary key can be told without looking at the base.
 Status CheckLsmMerge(const table::Dataset& base, const exec::MergeOptions& options) {
-  GLAIVE_ASSIGN_OR_RETURN(const auto schema, memwal::FreshSchema::Make(base));
+  GLAIVE_ASSIGN_OR_RETURN(const auto schema,
+                          memwal::LsmState::Of(base.env())->SchemaOf(base));
   const auto& keys = schema->key_names();
   if (keys.empty()) {
     return InvalidInput("table ", base.env().store->root(),

@@ -1,16 +1,22 @@
 #include "memwal/keys.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <new>
+#include <type_traits>
 #include <utility>
 
 #include <arrow/array.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
+#include <sys/mman.h>
 
-#include "memwal/append_array.h"
+#include "runtime/runtime.h"
 #include "table/names.h"
 
 namespace glaive::memwal {
@@ -248,6 +254,9 @@ uint64_t HashWith(const Secrets& secrets, std::string_view key) {
               secrets.c ^ state);
 }
 
+// That the record of a key takes in the arena of a KeyMap.
+uint64_t WordsOf(std::string_view key) { return 2 + (key.size() + 3) / 4; }
+
 bool SameBytes(const char* a, const char* b, size_t size) {
   if (size >= 8 && size <= 16) {
     return ((Load8(a) ^ Load8(b)) | (Load8(a + size - 8) ^ Load8(b + size - 8))) == 0;
@@ -337,12 +346,30 @@ uint64_t HashKey(std::string_view key) { return HashWith(ProcessSecrets(), key);
 // What readers may touch is published by a store with release: a record by that of its
 // slot, a table by that of `table`. Only the newest row of a record changes later.
 struct KeyMap::Impl {
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  using Slots = std::unique_ptr<std::atomic<uint64_t>[], Free>;
+  // Large tables lie in huge pages: the first touch of each small one would cost more
+  // than what is done with it. All is written here, by one thread: where several read a
+  // page first and write it then, each page is given to them twice.
+  static Slots Zeros(uint64_t size) {
+    static_assert(std::is_trivially_destructible_v<std::atomic<uint64_t>>);
+    constexpr size_t kHuge = size_t{2} << 20;
+    const size_t bytes = size * sizeof(std::atomic<uint64_t>);
+    const bool huge = bytes >= kHuge;
+    void* memory = std::aligned_alloc(huge ? kHuge : 64, bytes);
+    if (memory == nullptr) throw std::bad_alloc();  // as new does
+    if (huge) static_cast<void>(::madvise(memory, bytes, MADV_HUGEPAGE));
+    std::memset(memory, 0, bytes);
+    return Slots(static_cast<std::atomic<uint64_t>*>(memory));
+  }
   struct Table {
-    explicit Table(int b) : bits(b), slots(new std::atomic<uint64_t>[size()]()) {}
+    explicit Table(int b) : bits(b), slots(Zeros(size())) {}
     uint64_t size() const { return uint64_t{1} << bits; }
     uint64_t SlotOf(uint32_t tag) const { return uint64_t{tag} >> (32 - bits); }
     const int bits;
-    const std::unique_ptr<std::atomic<uint64_t>[]> slots;
+    const Slots slots;
   };
   static constexpr int kMinBits = 6;
   static constexpr int kMaxBits = 32;
@@ -400,14 +427,13 @@ struct KeyMap::Impl {
     }
   }
 
-  KeyRef AddRecord(std::string_view key, uint32_t row) {
-    const uint64_t words = 2 + (key.size() + 3) / 4;
+  // At `*end`, the end of what is taken of the arena.
+  KeyRef AddRecord(std::string_view key, uint32_t row, uint64_t* end) {
+    const uint64_t words = WordsOf(key);
     // A record lies within one chunk of the arena.
-    while (arena.Contiguous(arena_words) < words) {
-      arena_words += arena.Contiguous(arena_words);
-    }
-    const uint64_t ref = arena_words;
-    arena_words += words;
+    while (arena.Contiguous(*end) < words) *end += arena.Contiguous(*end);
+    const uint64_t ref = *end;
+    *end += words;
     arena.GrowChunk(ref);
     uint32_t* record = &arena[ref];
     record[0] = row;
@@ -430,7 +456,7 @@ struct KeyMap::Impl {
       newest.store(row, std::memory_order_release);
       return previous;
     }
-    const KeyRef ref = AddRecord(key, row);
+    const KeyRef ref = AddRecord(key, row, &arena_words);
     if (link != nullptr) *link = {kNoRow, ref};
     in.slots[s].store(uint64_t{tag} << 32 | (uint64_t{ref} + 1),
                       std::memory_order_release);
@@ -438,11 +464,168 @@ struct KeyMap::Impl {
     return kNoRow;
   }
 
+  class Builder;
+
+  static constexpr uint64_t kMaxChunks = 33 - 14;
+
   std::atomic<Table*> table;
   std::vector<std::unique_ptr<Table>> tables;
   AppendArray<uint32_t, 14> arena;
   uint64_t arena_words = 0;
   uint64_t num_keys = 0;
+};
+
+// Fills an empty map. The table is cut into parts by the upper bits of the hash, and each
+// part filled by a thread of its own, with its share of the arena. What does not find a
+// free slot within the part of its hash comes last.
+class KeyMap::Impl::Builder {
+ public:
+  Builder(Impl* map, std::span<const EncodedKeys> batches, std::span<const KeyTags> tags,
+          Links* links)
+      : map_(*map), batches_(batches), tags_(tags), links_(*links) {
+    for (const EncodedKeys& keys : batches) {
+      first_rows_.push_back(rows_);
+      rows_ += static_cast<uint64_t>(keys.size());
+    }
+  }
+
+  Result<int64_t> Run(Runtime* runtime) {
+    map_.EnsureRoom(rows_);
+    const int threads = runtime == nullptr ? 1 : runtime->num_threads();
+    while (part_bits_ < kMaxPartBits && (2 << part_bits_) <= threads &&
+           (rows_ >> part_bits_) >= kRowsWorthAPart) {
+      ++part_bits_;
+    }
+    uint64_t longest = 0;
+    for (const KeyTags& batch : tags_) longest = std::max(longest, batch.longest);
+    if (longest > kMostWords) return OneByOne();
+
+    const uint64_t num_parts = uint64_t{1} << part_bits_;
+    std::vector<Part> parts(num_parts);
+    for (uint64_t p = 0; p < num_parts; ++p) {
+      uint64_t words = 0;
+      for (const KeyTags& batch : tags_) {
+        const uint64_t share = batch.words.size() >> part_bits_;
+        for (uint64_t w = p * share; w < (p + 1) * share; ++w) words += batch.words[w];
+      }
+      parts[p].end = map_.arena_words;
+      // Nothing is lost but at the ends of chunks.
+      map_.arena_words += words + kMaxChunks * kMostWords;
+    }
+    map_.arena.Grow(map_.arena_words);
+    GLAIVE_RETURN_NOT_OK(
+        runtime->ParallelFor(static_cast<int64_t>(num_parts), [&](int64_t p) -> Status {
+          Fill(static_cast<uint64_t>(p), &parts[static_cast<size_t>(p)]);
+          return Status::OK();
+        }));
+
+    int64_t known = 0;
+    for (Part& part : parts) {
+      map_.num_keys += part.num_keys;
+      known += part.known;
+      for (const Late& late : part.late) {
+        const EncodedKeys& keys = batches_[late.batch];
+        const auto row = static_cast<uint32_t>(first_rows_[late.batch] + late.i);
+        const uint64_t hash = uint64_t{late.tag} << 32;
+        known += map_.PutHashed(keys[late.i], hash, row, &links_[row]) != kNoRow;
+      }
+    }
+    return known;
+  }
+
+ private:
+  static constexpr int kMaxPartBits = 4;
+  static constexpr uint64_t kRowsWorthAPart = 8192;
+  // Keys that take more are put one by one.
+  static constexpr uint64_t kMostWords = 66;
+
+  struct Late {
+    size_t batch;
+    int64_t i;
+    uint32_t tag;
+  };
+  struct Part {
+    uint64_t end = 0;  // of its records in the arena
+    uint64_t num_keys = 0;
+    int64_t known = 0;
+    std::vector<Late> late;
+  };
+
+  uint64_t PartOf(uint32_t tag) const { return uint64_t{tag} >> (32 - part_bits_); }
+
+  int64_t OneByOne() {
+    int64_t known = 0;
+    for (size_t b = 0; b < batches_.size(); ++b) {
+      for (int64_t i = 0; i < batches_[b].size(); ++i) {
+        const auto row = static_cast<uint32_t>(first_rows_[b] + static_cast<uint64_t>(i));
+        const std::string_view key = batches_[b][i];
+        const uint64_t hash = uint64_t{tags_[b].tags[static_cast<size_t>(i)]} << 32;
+        known += map_.PutHashed(key, hash, row, &links_[row]) != kNoRow;
+      }
+    }
+    return known;
+  }
+
+  void Fill(uint64_t p, Part* part) {
+    Table& in = *map_.table.load(std::memory_order_relaxed);
+    const uint64_t size = in.size() >> part_bits_;
+    const uint64_t stop = (p + 1) * size;
+    // The rows of this part of a block, whose slots are fetched before they are needed.
+    constexpr size_t kBlock = 64;
+    std::array<uint32_t, kBlock> mine;
+    for (size_t b = 0; b < batches_.size(); ++b) {
+      const EncodedKeys& keys = batches_[b];
+      const std::vector<uint32_t>& tags = tags_[b].tags;
+      for (size_t at = 0; at < tags.size();) {
+        size_t count = 0;
+        for (; at < tags.size() && count < kBlock; ++at) {
+          mine[count] = static_cast<uint32_t>(at);
+          if (PartOf(tags[at]) != p) continue;
+          __builtin_prefetch(&in.slots[in.SlotOf(tags[at])], 1);
+          ++count;
+        }
+        for (size_t m = 0; m < count; ++m) {
+          const uint32_t i = mine[m];
+          const auto row = static_cast<uint32_t>(first_rows_[b] + i);
+          const std::string_view key = keys[i];
+          if (!Put(&in, stop, key, tags[i], row, part)) {
+            part->late.push_back({b, i, tags[i]});
+          }
+        }
+      }
+    }
+  }
+
+  // False when no slot before `stop` is free.
+  bool Put(Table* in, uint64_t stop, std::string_view key, uint32_t tag, uint32_t row,
+           Part* part) {
+    for (uint64_t s = in->SlotOf(tag); s < stop; ++s) {
+      const uint64_t value = in->slots[s].load(std::memory_order_relaxed);
+      if (value == 0) {
+        const KeyRef ref = map_.AddRecord(key, row, &part->end);
+        links_[row] = {kNoRow, ref};
+        in->slots[s].store(uint64_t{tag} << 32 | (uint64_t{ref} + 1),
+                           std::memory_order_relaxed);
+        ++part->num_keys;
+        return true;
+      }
+      const KeyRef ref = static_cast<uint32_t>(value) - 1;
+      if (static_cast<uint32_t>(value >> 32) == tag && map_.HasKey(ref, key)) {
+        links_[row] = {std::exchange(map_.arena[ref], row), ref};
+        ++part->known;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  Impl& map_;
+  const std::span<const EncodedKeys> batches_;
+  const std::span<const KeyTags> tags_;
+  Links& links_;
+  std::vector<uint64_t> first_rows_;
+  uint64_t rows_ = 0;
+  int part_bits_ = 0;
 };
 
 KeyMap::KeyMap() : impl_(std::make_unique<Impl>()) {}
@@ -481,6 +664,28 @@ int64_t KeyMap::PutAll(const EncodedKeys& keys, int64_t begin, int64_t count,
     }
   }
   return known;
+}
+
+Result<int64_t> KeyMap::Build(std::span<const EncodedKeys> batches,
+                              std::span<const KeyTags> tags, Links* links,
+                              Runtime* runtime) {
+  return Impl::Builder(impl_.get(), batches, tags, links).Run(runtime);
+}
+
+KeyTags TagKeys(const EncodedKeys& keys) {
+  KeyTags out;
+  const auto size = static_cast<size_t>(keys.size());
+  out.tags.resize(size);
+  const Secrets& secrets = ProcessSecrets();
+  for (size_t i = 0; i < size; ++i) {
+    const std::string_view key = keys[static_cast<int64_t>(i)];
+    const auto tag = static_cast<uint32_t>(HashWith(secrets, key) >> 32);
+    const uint64_t words = WordsOf(key);
+    out.tags[i] = tag;
+    out.words[tag >> 28] += words;
+    out.longest = std::max(out.longest, words);
+  }
+  return out;
 }
 
 int64_t KeyMap::Find(std::string_view key) const {

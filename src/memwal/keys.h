@@ -1,6 +1,7 @@
 // Primary keys as bytes whose order is the order of the keys, and a hash set of them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,6 +12,11 @@
 #include <arrow/type_fwd.h>
 
 #include "base/status.h"
+#include "memwal/append_array.h"
+
+namespace glaive {
+class Runtime;
+}
 
 namespace glaive::memwal {
 
@@ -40,6 +46,14 @@ Result<EncodedKeys> EncodeKeys(std::span<const std::shared_ptr<arrow::Array>> co
 Result<EncodedKeys> EncodeKeys(const arrow::RecordBatch& batch,
                                std::span<const int> columns);
 
+// What KeyMap::Build wants to know of the keys of a batch; any thread can find it out.
+struct KeyTags {
+  std::vector<uint32_t> tags;           // the upper half of each hash
+  std::array<uint64_t, 16> words = {};  // that they take in a map, by the upper four bits
+  uint64_t longest = 0;                 // words of one
+};
+KeyTags TagKeys(const EncodedKeys& keys);
+
 // A hash of a key that depends on secrets of the process, so that nobody can craft keys
 // that collide. Not to be stored.
 uint64_t HashKey(std::string_view key);
@@ -60,6 +74,9 @@ class KeyMap {
     KeyRef key;
   };
 
+  // By row.
+  using Links = AppendArray<Link, 10>;
+
   KeyMap();
   ~KeyMap();
   KeyMap(KeyMap&&) noexcept;
@@ -73,6 +90,12 @@ class KeyMap {
   // Find gives. The number of keys that were there already.
   int64_t PutAll(const EncodedKeys& keys, int64_t begin, int64_t count,
                  uint32_t first_row, Link* links);
+  // Puts all keys of `batches`, whose rows are numbered from 0 on, into a map that has
+  // none, in parallel where that is worth it. `tags`: of each batch. `links` has room for
+  // all rows. Nobody may look at the map meanwhile. The number of keys that came before.
+  // After an error (memory) the map is of no use.
+  Result<int64_t> Build(std::span<const EncodedKeys> batches,
+                        std::span<const KeyTags> tags, Links* links, Runtime* runtime);
   // -1: none.
   int64_t Find(std::string_view key) const;
   std::string_view key(KeyRef ref) const;

@@ -9,6 +9,7 @@
 #include <arrow/util/bit_util.h>
 
 #include "memwal/test_util.h"
+#include "runtime/runtime.h"
 
 namespace glaive::memwal {
 namespace {
@@ -172,6 +173,65 @@ TEST(KeyMap, AgainstADictionary) {
     }
     KeyMap moved = std::move(map);
     for (const auto& [key, last] : model) ASSERT_EQ(moved.Find(key), last);
+  }
+}
+
+// Keys of many batches at once, on one thread and on several, with few and many
+// duplicates: as one after the other.
+TEST(KeyMap, BuiltAtOnce) {
+  std::mt19937_64 random(TestSeed());
+  for (const int threads : {1, 2, 4}) {
+    ASSERT_OK_AND_ASSIGN(const auto runtime, Runtime::Make({.num_threads = threads}));
+    for (const uint64_t distinct : {uint64_t{50}, uint64_t{20'000}, ~uint64_t{0}}) {
+      for (const bool long_ones : {false, true}) {
+        std::vector<EncodedKeys> batches(20);
+        for (EncodedKeys& batch : batches) {
+          const size_t rows = random() % 3500;  // some parts are not worth a thread
+          for (size_t i = 0; i < rows; ++i) {
+            const uint64_t number = random() % distinct;
+            const auto* bytes = reinterpret_cast<const uint8_t*>(&number);
+            const size_t size = 1 + number % 8;
+            batch.bytes.insert(batch.bytes.end(), bytes, bytes + size);
+            if (long_ones && number % 1024 == 0)
+              batch.bytes.resize(batch.bytes.size() + 300);
+            batch.ends.push_back(static_cast<uint32_t>(batch.bytes.size()));
+          }
+        }
+        KeyMap map, expected;
+        KeyMap::Links links;
+        uint32_t rows = 0;
+        for (const EncodedKeys& batch : batches)
+          rows += static_cast<uint32_t>(batch.size());
+        links.Grow(rows);
+        std::vector<KeyTags> tags;
+        for (const EncodedKeys& batch : batches) tags.push_back(TagKeys(batch));
+        ASSERT_OK_AND_ASSIGN(const int64_t known,
+                             map.Build(batches, tags, &links, runtime.get()));
+        int64_t expected_known = 0;
+        uint32_t row = 0;
+        for (const EncodedKeys& batch : batches) {
+          for (int64_t i = 0; i < batch.size(); ++i, ++row) {
+            const int64_t before = expected.Put(batch[i], row);
+            expected_known += before >= 0 ? 1 : 0;
+            const KeyMap::Link& link = links[row];
+            ASSERT_EQ(link.previous == KeyMap::kNoRow ? -1 : int64_t{link.previous},
+                      before);
+            ASSERT_EQ(map.key(link.key), batch[i]);
+          }
+        }
+        EXPECT_EQ(known, expected_known);
+        EXPECT_EQ(map.num_keys(), expected.num_keys());
+        for (const EncodedKeys& batch : batches) {
+          for (int64_t i = 0; i < batch.size(); ++i) {
+            ASSERT_EQ(map.Find(batch[i]), expected.Find(batch[i]));
+          }
+        }
+        // It goes on as any other.
+        ASSERT_EQ(map.Put("one more", row), -1);
+        EXPECT_EQ(map.Find("one more"), row);
+        EXPECT_EQ(map.Find("none"), -1);
+      }
+    }
   }
 }
 

@@ -17,6 +17,7 @@
 #include "memwal/append_array.h"
 #include "memwal/keys.h"
 #include "runtime/fork.h"
+#include "runtime/runtime.h"
 
 namespace glaive::memwal {
 namespace {
@@ -208,7 +209,7 @@ struct Memtable::Impl {
   const int tombstone_column;
 
   AppendArray<BatchSlot, 6> slots;
-  AppendArray<KeyMap::Link, 10> links;  // by row; with a primary key only
+  KeyMap::Links links;  // with a primary key only
   KeyMap map;
 
   std::atomic<int64_t> num_batches{0};
@@ -246,13 +247,24 @@ Memtable::Memtable(std::shared_ptr<const FreshSchema> schema, uint64_t generatio
       impl_(std::make_shared<Impl>(schema_, generation)) {}
 Memtable::~Memtable() = default;
 
-Status Memtable::Append(const BatchVector& batches) {
+Status Memtable::Append(const BatchVector& batches, Runtime* runtime) {
   Impl& impl = *impl_;
   const auto first_batch = impl.num_batches.load(std::memory_order_relaxed);
   const auto first_row = impl.num_rows.load(std::memory_order_relaxed);
   int64_t rows = first_row;
   int64_t arena_bytes = impl.arena_bytes;
-  std::vector<EncodedKeys> keys;
+  const bool build = impl.keyed && runtime != nullptr && first_row == 0;
+  std::vector<EncodedKeys> keys(impl.keyed ? batches.size() : 0);
+  std::vector<KeyTags> tags(build ? batches.size() : 0);
+  std::vector<int64_t> sizes(batches.size());
+  const auto look_at = [&](int64_t i) -> Status {
+    const auto b = static_cast<size_t>(i);
+    sizes[b] = RowBytes(*batches[b]);
+    if (!impl.keyed) return Status::OK();
+    GLAIVE_ASSIGN_OR_RETURN(keys[b], EncodeKeys(*batches[b], schema_->key_columns()));
+    if (build) tags[b] = TagKeys(keys[b]);
+    return Status::OK();
+  };
   for (const BatchPtr& batch : batches) {
     if (batch->num_columns() != schema_->storage()->num_fields() ||
         batch->column_data(impl.tombstone_column)->type->id() != arrow::Type::BOOL) {
@@ -260,21 +272,30 @@ Status Memtable::Append(const BatchVector& batches) {
                            " columns is not of the memtable's schema");
     }
     rows += batch->num_rows();
-    if (!impl.keyed) continue;
-    GLAIVE_ASSIGN_OR_RETURN(EncodedKeys encoded,
-                            EncodeKeys(*batch, schema_->key_columns()));
+  }
+  const auto num_batches = static_cast<int64_t>(batches.size());
+  if (runtime != nullptr) {
+    GLAIVE_RETURN_NOT_OK(runtime->ParallelFor(num_batches, look_at));
+  } else {
+    for (int64_t b = 0; b < num_batches; ++b) GLAIVE_RETURN_NOT_OK(look_at(b));
+  }
+  for (const EncodedKeys& encoded : keys) {
     arena_bytes += static_cast<int64_t>(encoded.bytes.size()) + 12 * encoded.size();
-    keys.push_back(std::move(encoded));
   }
   if (static_cast<uint64_t>(rows) >= kMaxRows || arena_bytes > kMaxKeyBytes) {
     return InvalidInput("a memtable holds at most ", kMaxRows - 1, " rows and ",
                         kMaxKeyBytes, " bytes of primary keys: flush more often");
   }
 
+  if (impl.keyed) impl.links.Grow(static_cast<uint64_t>(rows));
+  if (build) {
+    GLAIVE_ASSIGN_OR_RETURN(const int64_t known,
+                            impl.map.Build(keys, tags, &impl.links, runtime));
+    if (known > 0) impl.has_overrides.store(true, std::memory_order_relaxed);
+  }
   // From here on nothing fails.
   impl.arena_bytes = arena_bytes;
   impl.slots.Grow(static_cast<uint64_t>(first_batch) + batches.size());
-  if (impl.keyed) impl.links.Grow(static_cast<uint64_t>(rows));
   int64_t row_bytes = 0, key_bytes = 0;
   int64_t row = first_row;
   for (size_t b = 0; b < batches.size(); ++b) {
@@ -291,7 +312,7 @@ Status Memtable::Append(const BatchVector& batches) {
     }
     if (impl.keyed) {
       bool overrides = false;
-      int64_t done = 0;
+      int64_t done = build ? batch->num_rows() : 0;
       while (done < batch->num_rows()) {
         const auto at = static_cast<uint64_t>(row + done);
         const auto count = static_cast<int64_t>(std::min<uint64_t>(
@@ -303,7 +324,7 @@ Status Memtable::Append(const BatchVector& batches) {
       if (overrides) impl.has_overrides.store(true, std::memory_order_relaxed);
       key_bytes += KeyValueBytes(*batch, schema_->key_columns());
     }
-    row_bytes += RowBytes(*batch);
+    row_bytes += sizes[b];
     for (int c = 0; c < batch->num_columns(); ++c) {
       impl.pinned_bytes += impl.PinnedBytes(*batch->column_data(c));
     }

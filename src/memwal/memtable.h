@@ -16,6 +16,10 @@
 #include "memwal/fresh_schema.h"
 #include "memwal/wal_entry.h"
 
+namespace glaive {
+class Runtime;
+}
+
 namespace glaive::memwal {
 
 // One writer appends, any number of readers look at it meanwhile. A reader fixes a
@@ -31,7 +35,8 @@ class Memtable {
   uint64_t generation() const { return generation_; }
 
   // Batches of the storage schema; all or none are appended. One thread at a time.
-  Status Append(const BatchVector& batches);
+  // `runtime`: for many rows at once, of which the first are indexed in parallel.
+  Status Append(const BatchVector& batches, Runtime* runtime = nullptr);
 
   int64_t num_batches() const;
   int64_t num_rows() const;

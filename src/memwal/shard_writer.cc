@@ -139,7 +139,10 @@ void ShardWriter::set_on_flush(std::function<void(const ShardManifest&)> callbac
   if (!impl_->CheckProcess().ok()) return;
   Impl::Lock lock(impl_->mutex_);
   impl_->on_flush_ = std::move(callback);
+  impl_->has_on_flush_ = impl_->on_flush_ != nullptr;
 }
+
+bool ShardWriter::has_on_flush() const { return impl_->has_on_flush_; }
 
 Result<WriterView> ShardWriter::View() {
   GLAIVE_RETURN_NOT_OK(impl_->CheckProcess());

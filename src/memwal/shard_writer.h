@@ -136,9 +136,10 @@ class ShardWriter : public std::enable_shared_from_this<ShardWriter> {
   MemtableStats memtable_stats() const;
 
   // Called (on the flushing thread, outside all locks) after each generation that the
-  // writer published. For upkeep. Set before the writer is shared. The callback must not
-  // wait for the writer (Flush, Close).
+  // writer published. For upkeep. The callback must not wait for the writer (Flush,
+  // Close).
   void set_on_flush(std::function<void(const ShardManifest&)> callback);
+  bool has_on_flush() const;  // takes no lock
 
  private:
   explicit ShardWriter(std::shared_ptr<Impl> impl);

@@ -24,6 +24,7 @@
 
 #include "memwal/generation_writer.h"
 #include "memwal/shard_writer.h"
+#include "memwal/wal.h"
 
 namespace glaive::memwal {
 
@@ -69,8 +70,12 @@ struct ShardWriter::Impl : std::enable_shared_from_this<ShardWriter::Impl> {
 
   // shard_writer_open.cc
   Status Open();
+  // Claims the shard and fences the log. `ahead`: what could be read of the log
+  // meanwhile, from the first entry to be replayed on; unset when that is of no use.
+  Status Claim(std::optional<WalReader::Tail>* ahead);
+  Status ClaimAndFence();
   // shard_writer_replay.cc
-  Status Replay();
+  Status Replay(std::optional<WalReader::Tail> ahead);
 
   // shard_writer_put.cc
   // `rows`: of the storage schema, none empty.
@@ -160,6 +165,7 @@ struct ShardWriter::Impl : std::enable_shared_from_this<ShardWriter::Impl> {
   Clock::time_point flush_not_before_{};
   WriterStats stats_;
   std::function<void(const ShardManifest&)> on_flush_;
+  std::atomic<bool> has_on_flush_{false};
   std::thread flusher_;
   std::thread logger_;
 };

@@ -15,6 +15,10 @@
 namespace glaive::memwal {
 namespace {
 
+// Entries that the manifest may not have seen yet. They are no more than what has to be
+// replayed anyway, so that saying where they end, durably, is worth it for many only.
+constexpr uint64_t kMostUnseen = 1000;
+
 Result<uint32_t> ResolveSpec(const MemWalDetails& details, uint32_t wanted) {
   if (details.sharding_specs_size() > 1) {
     return NotSupported(
@@ -106,6 +110,50 @@ Result<std::vector<std::pair<std::string, std::string>>> MaintainedIndices(
 
 }  // namespace
 
+Status ShardWriter::Impl::ClaimAndFence() {
+  GLAIVE_ASSIGN_OR_RETURN(ShardManifest claimed,
+                          manifests_->Claim(config_.shard_spec_id));
+  epoch_ = claimed.writer_epoch();
+  manifest_ = std::make_shared<const ShardManifest>(std::move(claimed));
+  WalAppendOptions options;
+  options.durability = config_.durability;
+  options.max_persist_retries = config_.max_wal_persist_retries;
+  constexpr int64_t kLongestDelayMs = 3600 * 1000;
+  options.retry_base_delay_us =
+      std::min(config_.wal_persist_retry_base_delay_ms, kLongestDelayMs) * 1000;
+  appender_ =
+      std::make_unique<WalAppender>(base_->env().store, manifests_, epoch_, options);
+  if (epoch_ < 2) return Status::OK();
+  // The predecessor may be alive: its next append is to collide with this entry. Only
+  // then is the end of the log final.
+  return appender_->AppendSentinel(manifest_->replay_after_wal_entry_position() + 1)
+      .status();
+}
+
+// Claim and sentinel wait for the disk, and the log is read meanwhile: what it holds
+// before both stays as it is, but for torn entries. What came since is read later.
+Status ShardWriter::Impl::Claim(std::optional<WalReader::Tail>* ahead) {
+  const table::TableEnv& env = base_->env();
+  GLAIVE_ASSIGN_OR_RETURN(const auto latest, manifests_->ReadLatest());
+  const uint64_t first = latest ? latest->replay_after_wal_entry_position() + 1 : 0;
+  bool has_log = false;
+  if (latest) {
+    GLAIVE_ASSIGN_OR_RETURN(has_log, env.store->Exists(WalEntryPath(shard_, first)));
+  }
+  if (!has_log) return ClaimAndFence();
+  Status claimed;
+  std::jthread claimer([this, &claimed] { claimed = ClaimAndFence(); });
+  auto tail = WalReader(env.store, shard_).ReadFrom(first, env.runtime.get());
+  claimer.join();
+  GLAIVE_RETURN_NOT_OK(claimed);
+  // Torn entries, and errors, are judged when nobody writes to the log any more.
+  if (tail.ok() && tail->torn.empty() &&
+      manifest_->replay_after_wal_entry_position() + 1 == first) {
+    *ahead = std::move(*tail);
+  }
+  return Status::OK();
+}
+
 Status ShardWriter::Impl::Open() {
   const std::shared_ptr<io::ObjectStore>& store = base_->env().store;
   GLAIVE_ASSIGN_OR_RETURN(const auto details, ReadDetails(*base_));
@@ -124,21 +172,12 @@ Status ShardWriter::Impl::Open() {
                           MaintainedIndices(*base_, *details));
 
   manifests_ = std::make_shared<ShardManifests>(store, shard_);
-  GLAIVE_ASSIGN_OR_RETURN(ShardManifest claimed,
-                          manifests_->Claim(config_.shard_spec_id));
-  epoch_ = claimed.writer_epoch();
-  manifest_ = std::make_shared<const ShardManifest>(std::move(claimed));
-  WalAppendOptions options;
-  options.durability = config_.durability;
-  options.max_persist_retries = config_.max_wal_persist_retries;
-  constexpr int64_t kLongestDelayMs = 3600 * 1000;
-  options.retry_base_delay_us =
-      std::min(config_.wal_persist_retry_base_delay_ms, kLongestDelayMs) * 1000;
-  appender_ = std::make_unique<WalAppender>(store, manifests_, epoch_, options);
-  GLAIVE_RETURN_NOT_OK(Replay());
+  std::optional<WalReader::Tail> ahead;
+  GLAIVE_RETURN_NOT_OK(Claim(&ahead));
+  GLAIVE_RETURN_NOT_OK(Replay(std::move(ahead)));
 
   const uint64_t last = appender_->next_position() - 1;
-  if (last > manifest_->wal_entry_position_last_seen()) {
+  if (last > manifest_->wal_entry_position_last_seen() + kMostUnseen) {
     Result<ShardManifest> raised =
         manifests_->Update(epoch_, *manifest_, [last](ShardManifest* manifest) -> Status {
           manifest->set_wal_entry_position_last_seen(

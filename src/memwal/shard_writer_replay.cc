@@ -32,10 +32,10 @@ class Replayer {
  public:
   explicit Replayer(ShardWriter::Impl* writer) : writer_(*writer) {}
 
-  Status Run();
+  Status Run(std::optional<WalReader::Tail> ahead);
 
  private:
-  Status ReadLog(std::vector<WalEntry>* entries);
+  Status ReadLog(std::optional<WalReader::Tail> ahead, std::vector<WalEntry>* entries);
   Status Take(const WalEntry& entry, BatchVector batches);
   bool Fits(const WalEntry& entry, int64_t rows) const;
   void StartMemtable(uint64_t generation);
@@ -99,7 +99,8 @@ Status Replayer::Take(const WalEntry& entry, BatchVector batches) {
 
 Status Replayer::AppendWaiting() {
   if (waiting_.batches.empty()) return Status::OK();
-  GLAIVE_RETURN_NOT_OK(slot_->memtable.Append(waiting_.batches));
+  GLAIVE_RETURN_NOT_OK(
+      slot_->memtable.Append(waiting_.batches, writer_.base_->env().runtime.get()));
   slot_->appended = slot_->durable = static_cast<int64_t>(waiting_.batches.size());
   slot_->rows = waiting_.rows;
   first_batch_ += slot_->appended;
@@ -127,41 +128,41 @@ Status Replayer::Rotate(uint64_t covered, uint64_t next_generation) {
 }
 
 // Everything behind the last generation, up to our own sentinel and beyond.
-Status Replayer::ReadLog(std::vector<WalEntry>* entries) {
-  const std::shared_ptr<io::ObjectStore>& store = writer_.base_->env().store;
-  const WalReader reader(store, writer_.shard_);
+Status Replayer::ReadLog(std::optional<WalReader::Tail> ahead,
+                         std::vector<WalEntry>* entries) {
+  const table::TableEnv& env = writer_.base_->env();
+  const WalReader reader(env.store, writer_.shard_);
   WalAppender& appender = *writer_.appender_;
-  // Not from where the manifest has last seen the end: after a power cut under
-  // Durability::kOs the log may be shorter.
-  const uint64_t first = writer_.manifest_->replay_after_wal_entry_position() + 1;
-  GLAIVE_ASSIGN_OR_RETURN(WalReader::Tail tail, reader.ReadFrom(first));
-  // Nobody was told that these are stored. What follows must not make them look like
-  // damage in the middle of the log.
-  GLAIVE_RETURN_NOT_OK(appender.ReplaceTorn(tail.torn));
-  if (writer_.config_.durability == Durability::kFsync) {
-    GLAIVE_RETURN_NOT_OK(appender.MakeDurable(tail.unsynced));
-  }
-  *entries = std::move(tail.entries);
-  if (writer_.epoch_ >= 2) {
-    // The predecessor may be alive: its next append is to collide with this entry. Only
-    // then is the end of the log final.
-    GLAIVE_RETURN_NOT_OK(appender.AppendSentinel(tail.next_position).status());
-    GLAIVE_ASSIGN_OR_RETURN(tail, reader.ReadFrom(tail.next_position));
+  const auto take = [&](WalReader::Tail tail) -> Status {
+    // Nobody was told that these are stored. What follows must not make them look like
+    // damage in the middle of the log.
     GLAIVE_RETURN_NOT_OK(appender.ReplaceTorn(tail.torn));
     if (writer_.config_.durability == Durability::kFsync) {
       GLAIVE_RETURN_NOT_OK(appender.MakeDurable(tail.unsynced));
     }
-    for (WalEntry& entry : tail.entries) entries->push_back(std::move(entry));
+    entries->insert(entries->end(), std::make_move_iterator(tail.entries.begin()),
+                    std::make_move_iterator(tail.entries.end()));
+    appender.set_next_position(tail.next_position);
+    return Status::OK();
+  };
+  if (!ahead) {
+    // Not from where the manifest has last seen the end: after a power cut under
+    // Durability::kOs the log may be shorter.
+    const uint64_t first = writer_.manifest_->replay_after_wal_entry_position() + 1;
+    GLAIVE_ASSIGN_OR_RETURN(ahead, reader.ReadFrom(first, env.runtime.get()));
   }
-  appender.set_next_position(tail.next_position);
-  return Status::OK();
+  GLAIVE_RETURN_NOT_OK(take(*std::move(ahead)));
+  // What came in until the sentinel ended it.
+  GLAIVE_ASSIGN_OR_RETURN(WalReader::Tail rest,
+                          reader.ReadFrom(appender.next_position()));
+  return take(std::move(rest));
 }
 
-Status Replayer::Run() {
+Status Replayer::Run(std::optional<WalReader::Tail> ahead) {
   const table::TableEnv& env = writer_.base_->env();
   StartMemtable(std::max<uint64_t>(writer_.manifest_->current_generation(), 1));
   std::vector<WalEntry> entries;
-  GLAIVE_RETURN_NOT_OK(ReadLog(&entries));
+  GLAIVE_RETURN_NOT_OK(ReadLog(std::move(ahead), &entries));
 
   const size_t count = entries.size();
   std::vector<uint64_t> lowest(count + 1, kNoGeneration);
@@ -201,6 +202,8 @@ Status Replayer::Run() {
   return Status::OK();
 }
 
-Status ShardWriter::Impl::Replay() { return Replayer(this).Run(); }
+Status ShardWriter::Impl::Replay(std::optional<WalReader::Tail> ahead) {
+  return Replayer(this).Run(std::move(ahead));
+}
 
 }  // namespace glaive::memwal

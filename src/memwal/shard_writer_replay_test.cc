@@ -67,12 +67,24 @@ TEST_F(ReplayTest, NumberedEntriesAreTheirMemtables) {
   EXPECT_EQ(manifest.sstables(1).physical_rows(), 1u);
   EXPECT_EQ(manifest.current_generation(), 3u);
   EXPECT_EQ(manifest.replay_after_wal_entry_position(), 3u);
-  EXPECT_EQ(manifest.wal_entry_position_last_seen(), 5u);
+  EXPECT_EQ(manifest.wal_entry_position_last_seen(), 3u);  // as of the last flush
   EXPECT_EQ(writer->memtable_stats().generation, 3u);
   EXPECT_EQ(writer->memtable_stats().row_count, 1);
   EXPECT_EQ(writer->stats().memtable_flush_count, 2);
   ASSERT_OK_AND_ASSIGN(const Contents contents, ReadWriter(*writer));
   EXPECT_EQ(contents, (Contents{{2, "b"}, {3, "d"}}));
+}
+
+TEST_F(ReplayTest, AFarEndOfTheLogIsMadeKnown) {
+  constexpr int kEntries = 1000;
+  for (int e = 0; e < kEntries; ++e) Append({{e, "a"}}, 1);
+  ASSERT_OK_AND_ASSIGN(auto writer, Open());
+  EXPECT_EQ(Manifest().wal_entry_position_last_seen(), kEntries + 1u);  // a sentinel
+  const uint64_t version = Manifest().version();
+  writer.reset();
+  ASSERT_OK_AND_ASSIGN(writer, Open());
+  EXPECT_EQ(Manifest().version(), version + 1);  // the claim only
+  EXPECT_EQ(writer->memtable_stats().row_count, kEntries);
 }
 
 TEST_F(ReplayTest, EntriesWithoutNumbersFillMemtables) {

@@ -10,6 +10,7 @@
 #include <arrow/buffer.h>
 
 #include "io/object_store.h"
+#include "runtime/runtime.h"
 
 namespace glaive::memwal {
 namespace {
@@ -43,8 +44,8 @@ enum class Standing : uint8_t {
 // Tells what a power cut did from damage, by looking at entries in their order.
 class Judge {
  public:
-  Standing Look(const Result<WalEntry>& entry, const arrow::Buffer& bytes) {
-    const bool early = EndsEarly(std::string_view(bytes));
+  // `early`: whether its bytes lack their end, see EndsEarly.
+  Standing Look(const Result<WalEntry>& entry, bool early) {
     if (!entry.ok()) return early ? Standing::kTorn : Standing::kDamaged;
     if (entry->durability) {
       own_epochs_.insert(entry->header.writer_epoch);
@@ -64,6 +65,15 @@ class Judge {
 Result<EncodedWalEntry> Sentinel(uint64_t epoch) {
   GLAIVE_ASSIGN_OR_RETURN(const EncodedWalEntry entry, EncodeFenceSentinel(epoch));
   return SealWalEntry(entry, Durability::kFsync);
+}
+
+// The first position at or after `from` that is not in `positions` (ascending).
+uint64_t EndOfRun(const std::vector<uint64_t>& positions, uint64_t from) {
+  for (auto it = std::lower_bound(positions.begin(), positions.end(), from);
+       it != positions.end() && *it == from; ++it) {
+    ++from;
+  }
+  return from;
 }
 
 std::string JoinParts(const EncodedWalEntry& entry) {
@@ -107,30 +117,46 @@ Result<uint64_t> WalReader::FindTip(uint64_t from) const {
     if (!taken) return tip;
   }
   GLAIVE_ASSIGN_OR_RETURN(const auto positions, ListPositions());
-  for (auto it = std::lower_bound(positions.begin(), positions.end(), tip);
-       it != positions.end() && *it == tip; ++it) {
-    ++tip;
-  }
-  return tip;
+  return EndOfRun(positions, tip);
+}
+
+// What is at a position; no entry when it is free.
+struct WalReader::Fetched {
+  std::optional<Result<WalEntry>> entry;
+  bool early = false;
+};
+
+Result<WalReader::Fetched> WalReader::Get(uint64_t position) const {
+  const std::string path = WalEntryPath(shard_, position);
+  auto bytes = ReadWhole(*store_, path);
+  if (IsKind(bytes.status(), ErrorKind::kNotFound)) return Fetched();
+  GLAIVE_RETURN_NOT_OK(bytes.status());
+  return Fetched{DecodeWalEntry(position, path, *bytes),
+                 EndsEarly(std::string_view(**bytes))};
 }
 
 Result<WalReader::Tail> WalReader::Replay(
     uint64_t first, const std::function<Status(WalEntry entry)>& visit) const {
+  return Walk(
+      first, [this](uint64_t position) { return Get(position); }, visit);
+}
+
+Result<WalReader::Tail> WalReader::Walk(
+    uint64_t first, const Fetch& fetch,
+    const std::function<Status(WalEntry entry)>& visit) const {
   Tail tail;
   Status torn;  // of the first torn entry
   Judge judge;
   uint64_t position = std::max<uint64_t>(first, 1);
   for (;; ++position) {
-    const std::string path = WalEntryPath(shard_, position);
-    auto bytes = ReadWhole(*store_, path);
-    if (IsKind(bytes.status(), ErrorKind::kNotFound)) break;
-    GLAIVE_RETURN_NOT_OK(bytes.status());
-    auto entry = DecodeWalEntry(position, path, *bytes);
-    const Standing standing = judge.Look(entry, **bytes);
+    GLAIVE_ASSIGN_OR_RETURN(Fetched fetched, fetch(position));
+    if (!fetched.entry) break;
+    Result<WalEntry>& entry = *fetched.entry;
+    const Standing standing = judge.Look(entry, fetched.early);
     if (standing == Standing::kDamaged) return entry.status();
     if (standing == Standing::kTorn) {
       if (torn.ok()) {
-        torn = Corruption("WAL entry '", path, "' is torn");
+        torn = Corruption("WAL entry '", WalEntryPath(shard_, position), "' is torn");
         if (!entry.ok()) torn = entry.status();
       }
       tail.torn.push_back(position);
@@ -152,12 +178,31 @@ Result<WalReader::Tail> WalReader::Replay(
   return tail;
 }
 
-Result<WalReader::Tail> WalReader::ReadFrom(uint64_t first) const {
+Result<WalReader::Tail> WalReader::ReadFrom(uint64_t first, Runtime* runtime) const {
+  first = std::max<uint64_t>(first, 1);
+  std::vector<Result<Fetched>> ahead;  // of the positions from `first` on
+  if (runtime != nullptr) {
+    GLAIVE_ASSIGN_OR_RETURN(const auto positions, ListPositions());
+    ahead.resize(EndOfRun(positions, first) - first, Fetched());
+    GLAIVE_RETURN_NOT_OK(runtime->ParallelFor(
+        static_cast<int64_t>(ahead.size()), [&](int64_t i) -> Status {
+          ahead[static_cast<size_t>(i)] = Get(first + static_cast<uint64_t>(i));
+          return Status::OK();
+        }));
+  }
   std::vector<WalEntry> entries;
-  GLAIVE_ASSIGN_OR_RETURN(Tail tail, Replay(first, [&](WalEntry entry) {
-                            entries.push_back(std::move(entry));
-                            return Status::OK();
-                          }));
+  entries.reserve(ahead.size());
+  GLAIVE_ASSIGN_OR_RETURN(Tail tail, Walk(
+                                         first,
+                                         [&](uint64_t position) -> Result<Fetched> {
+                                           if (position - first >= ahead.size())
+                                             return Get(position);
+                                           return std::move(ahead[position - first]);
+                                         },
+                                         [&](WalEntry entry) {
+                                           entries.push_back(std::move(entry));
+                                           return Status::OK();
+                                         }));
   tail.entries = std::move(entries);
   return tail;
 }
@@ -191,7 +236,9 @@ void WalAppender::Wait(int attempt) const {
 Result<uint64_t> WalAppender::AppendSentinel(uint64_t from) {
   GLAIVE_ASSIGN_OR_RETURN(const EncodedWalEntry sentinel, Sentinel(epoch_));
   GLAIVE_ASSIGN_OR_RETURN(const auto positions, reader_.ListPositions());
-  GLAIVE_ASSIGN_OR_RETURN(uint64_t position, reader_.FindTip(from));
+  GLAIVE_ASSIGN_OR_RETURN(
+      uint64_t position,
+      reader_.FindTip(EndOfRun(positions, std::max<uint64_t>(from, 1))));
   if (!positions.empty() && positions.back() > position) {
     if (positions.back() - position > kMaxGap) {
       return Corruption("WAL entry '", WalEntryPath(manifests_->shard(), position),
@@ -241,7 +288,7 @@ Status WalAppender::CloseGap(const std::vector<uint64_t>& positions, uint64_t ga
     if (IsKind(bytes.status(), ErrorKind::kNotFound)) continue;
     GLAIVE_RETURN_NOT_OK(bytes.status());
     const auto entry = DecodeWalEntry(position, path, *bytes);
-    const Standing standing = judge.Look(entry, **bytes);
+    const Standing standing = judge.Look(entry, EndsEarly(std::string_view(**bytes)));
     if (position > gap && (standing == Standing::kDamaged ||
                            (standing == Standing::kCertain && !entry->batches.empty()))) {
       return Corruption("WAL entry '", WalEntryPath(manifests_->shard(), gap),

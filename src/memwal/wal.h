@@ -12,6 +12,10 @@
 #include "memwal/shard_manifest.h"
 #include "memwal/wal_entry.h"
 
+namespace glaive {
+class Runtime;
+}
+
 namespace glaive::memwal {
 
 // Reading. Thread-safe.
@@ -41,8 +45,9 @@ class WalReader {
   // All entries from `first` up to the first free position, sentinels included. An entry
   // that is torn (see EndsEarly) was never acknowledged as durable. It ends the log when
   // what follows are sentinels and entries that were not synced either, which are left
-  // out as well. All other damage is Corruption that names the entry.
-  Result<Tail> ReadFrom(uint64_t first) const;
+  // out as well. All other damage is Corruption that names the entry. With `runtime`
+  // the entries that a listing shows are read and decoded in parallel.
+  Result<Tail> ReadFrom(uint64_t first, Runtime* runtime = nullptr) const;
   // The same, one entry after the other: `visit` may keep them or not. An error from it
   // ends the reading.
   Result<Tail> Replay(uint64_t first,
@@ -50,6 +55,12 @@ class WalReader {
   Result<std::vector<uint64_t>> ListPositions() const;  // ascending
 
  private:
+  struct Fetched;
+  using Fetch = std::function<Result<Fetched>(uint64_t position)>;
+  Result<Fetched> Get(uint64_t position) const;
+  Result<Tail> Walk(uint64_t first, const Fetch& fetch,
+                    const std::function<Status(WalEntry entry)>& visit) const;
+
   const std::shared_ptr<io::ObjectStore> store_;
   const ShardId shard_;
 };

@@ -252,6 +252,10 @@ class ShardWriter:
         another one (`WriterFencedError`), or when the log failed (`WriterFailedError`): then open a new writer, which replays what
         was acknowledged.
         """
+        if schema is None and type(data) is pa.RecordBatch:  # the shortest way for the smallest puts
+            if data.num_rows:
+                self._raw.put(data)
+            return
         payload = to_stream(data, schema)
         if isinstance(payload, pa.Table):
             if payload.num_rows:
