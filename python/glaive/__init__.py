@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from .expr import col, func, lit
+    from .namespace import connect_namespace, connect_namespace_async
     from .schema import blob, vector
 
 __all__ = [
@@ -69,8 +70,6 @@ _missing = _not_built.missing_names(__name__)
 # Parts of the LanceDB API that later releases bring. They raise NotImplementedError.
 connect_catalog = not_built_function("connect_catalog")
 connect_catalog_async = not_built_function("connect_catalog_async")
-connect_namespace = not_built_function("connect_namespace")
-connect_namespace_async = not_built_function("connect_namespace_async")
 tokenize = not_built_function("tokenize")
 udf = not_built_function("udf")
 
@@ -89,6 +88,8 @@ _HOMES = {
     "MaterializedViewDefinition": "materialized_view",
     "RemoteDBConnection": "remote.db",
     "UdfDefinition": "functions",
+    "connect_namespace": "namespace",
+    "connect_namespace_async": "namespace",
     "blob": "schema",  # whose module imports pyarrow
     "col": "expr",
     "func": "expr",
@@ -157,15 +158,26 @@ def connect(
         storage_options: text to text; see `LanceDBConnection.create_table` for those that shape new tables.
         session: see `Session`.
 
-    The other arguments belong to servers and namespaces, which raise NotImplementedError for now. ValueError for no `uri` and for
-    unknown arguments.
+        namespace_client_impl, namespace_client_properties, namespace_client_pushdown_operations: see `connect_namespace`.
+
+    The other arguments belong to servers, which raise NotImplementedError for now. ValueError for no `uri` and for unknown
+    arguments.
     """
     if namespace_client_impl is not None:
         if namespace_client_properties is None:
             raise InvalidInputError("namespace_client_properties must be provided when namespace_client_impl is set")
         if kwargs:
             raise InvalidInputError(f"Unknown keyword arguments: {kwargs}")
-        raise refuse("connecting through a namespace client")
+        from .namespace import connect_namespace
+
+        return connect_namespace(
+            namespace_client_impl,
+            namespace_client_properties,
+            read_consistency_interval=read_consistency_interval,
+            storage_options=storage_options,
+            session=session,
+            namespace_client_pushdown_operations=namespace_client_pushdown_operations,
+        )
     if namespace_client_properties is not None and not manifest_enabled:
         raise InvalidInputError(
             "namespace_client_impl must be provided when using namespace_client_properties unless manifest_enabled=True"
@@ -224,6 +236,10 @@ def deserialize_conn(data: str, *, for_worker: bool = False) -> DBConnection:
     kind = config.get("connection_type") if isinstance(config, dict) else None
     if kind == "local":
         return deserialize_local(config)
-    if kind in ("remote", "namespace"):
+    if kind == "namespace":
+        from .namespace import deserialize_namespace
+
+        return deserialize_namespace(config, for_worker)
+    if kind == "remote":
         raise refuse(f"deserialize_conn of a {kind} connection")
     raise InvalidInputError(f"Unknown connection_type: {kind}")

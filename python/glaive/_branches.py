@@ -132,4 +132,4 @@ class AsyncBranches:
         raise refuse("AsyncBranches.cherry_pick")
 
     def _wrap(self, native) -> "AsyncTable":
-        return type(self._table)(native, _interval=self._table._interval)
+        return type(self._table)(native, namespace_path=self._table._namespace_path, _interval=self._table._interval)

@@ -6,7 +6,7 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import Any, Dict, List, Optional, Tuple
 
-from . import _computed
+from . import _ingest
 from ._lazy import np, pa
 from ._plan import check_count
 from ._results import UpdateResult
@@ -35,11 +35,11 @@ def update(native, where, values, values_sql) -> UpdateResult:
     where = check_where(where)
     if values_sql is not None:
         expressions, literals = check_expressions(values_sql), None
-        _computed.refuse_writes(native.schema(), values_sql)
+        _ingest.check_not_computed(native.schema(), values_sql)
     else:
         schema = native.schema()
         expressions, literals = split_values(values, schema)
-        _computed.refuse_writes(schema, values)
+        _ingest.check_not_computed(schema, values)
     rows, version = native.update(where, expressions, literals)
     return UpdateResult(rows, version)
 

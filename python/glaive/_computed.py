@@ -62,8 +62,6 @@ def _top(path: str) -> str:
 
 def refuse_writes(schema: "pyarrow.Schema", names: Iterable[str]) -> None:
     """ValueError when one of the columns to write is computed."""
-    if not any(field.metadata and _MARK in field.metadata for field in schema):
-        return
     computed = computed_columns(schema)
     for name in names:
         if name in computed:

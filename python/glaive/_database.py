@@ -6,9 +6,10 @@ import warnings
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
-from . import _handle, _ingest, _namespaces
+from . import _handle, _ingest
+from ._lazy import lazy
 from ._glaive import Connection as _NativeConnection
 from ._plan import check_count
 from ._unsupported import refuse
@@ -16,6 +17,8 @@ from .common import URI
 from .exceptions import InvalidInputError, InvalidTypeError, NotSupportedError
 from .util import get_uri_location, get_uri_scheme
 
+
+_namespaces = lazy("_namespaces")
 
 @dataclass
 class ListTablesResponse:
@@ -82,8 +85,13 @@ def check_name(name) -> str:
     return name
 
 
+def _path(namespace) -> Tuple[str, ...]:
+    """The path of a namespace, () for none."""
+    return _namespaces.check_path(namespace) if namespace else ()
+
+
 def list_tables(native, page_token, limit, namespace=None) -> ListTablesResponse:
-    path = _namespaces.check_path(namespace)
+    path = _path(namespace)
     if path:
         names, token = _namespaces.page(_namespaces.table_names(native, path), page_token, limit)
         return ListTablesResponse(tables=names, page_token=token)
@@ -98,14 +106,14 @@ def list_tables(native, page_token, limit, namespace=None) -> ListTablesResponse
 
 def table_names(native, start_after, limit, namespace) -> List[str]:
     limit = None if limit is None else check_count("limit", limit)
-    path = _namespaces.check_path(namespace)
+    path = _path(namespace)
     if path:
         return _namespaces.page(_namespaces.table_names(native, path), start_after, limit)[0]
     return native.table_names(start_after, limit)
 
 
 def drop_table(native, name, namespace, ignore_missing) -> None:
-    path = _namespaces.check_path(namespace)
+    path = _path(namespace)
     if path:
         _namespaces.drop_table(native, check_name(name), path, bool(ignore_missing))
     else:
@@ -113,7 +121,7 @@ def drop_table(native, name, namespace, ignore_missing) -> None:
 
 
 def drop_all_tables(native, namespace) -> None:
-    path = _namespaces.check_path(namespace)
+    path = _path(namespace)
     if path:
         _namespaces.drop_all_tables(native, path)
     else:
@@ -122,7 +130,7 @@ def drop_all_tables(native, namespace) -> None:
 
 def open_table(native, name, version=None, branch=None, namespace=None):
     version = None if version is None else check_count("version", version, 2**64 - 1)
-    path = _namespaces.check_path(namespace)
+    path = _path(namespace)
     table = _namespaces.open_table(native, check_name(name), path) if path else native.open_table(check_name(name))
     if version is None and branch is None:
         return table
@@ -143,7 +151,7 @@ def create_table(
     wanted = _ingest.as_schema(schema)
     if data is None and wanted is None:
         raise InvalidInputError("Either data or schema must be provided")
-    path = _namespaces.check_path(namespace)
+    path = _path(namespace)
 
     def exists():
         return _namespaces.find_table(native, name, path) is not None if path else native.table_exists(name)

@@ -6,10 +6,10 @@ import warnings
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional
 
-from . import _branches, _database, _later, _namespaces, _pool
+from . import _branches, _database, _later, _pool
+from ._lazy import lazy
 from ._database import ListTablesResponse
 from ._glaive import Connection as _NativeConnection
-from ._namespaces import CreateNamespaceResponse, DescribeNamespaceResponse, DropNamespaceResponse, ListNamespacesResponse
 from ._unsupported import not_built, refuse
 from .exceptions import ClosedError
 from .job import AsyncJob
@@ -18,9 +18,13 @@ from .table import AsyncTable
 if TYPE_CHECKING:
     import pyarrow
 
+    from ._namespaces import CreateNamespaceResponse, DescribeNamespaceResponse, DropNamespaceResponse, ListNamespacesResponse
+
     from .common import DATA
     from .pydantic import LanceModel
 
+
+_namespaces = lazy("_namespaces")
 
 @not_built(*_later.DATABASE, asynchronous=True)
 class AsyncConnection:
@@ -121,7 +125,7 @@ class AsyncConnection:
             embedding_functions,
             namespace_path,
         )
-        return AsyncTable(native, _interval=self._interval)
+        return AsyncTable(native, namespace_path=namespace_path, _interval=self._interval)
 
     async def open_table(
         self,
@@ -140,7 +144,7 @@ class AsyncConnection:
         if location is not None or namespace_client is not None or managed_versioning:
             raise refuse("open_table with a location or namespace client")
         native = await _pool.run(_database.open_table, self._open_inner(), name, version, branch, namespace_path)
-        return AsyncTable(native, _interval=self._interval)
+        return AsyncTable(native, namespace_path=namespace_path, _interval=self._interval)
 
     async def clone_table(
         self,

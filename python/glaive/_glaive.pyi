@@ -435,6 +435,8 @@ class Table(_Readable):
         """Commits the given (or the pinned) version's content as a new version, returns it and unpins.
         Without argument and checkout: InvalidInputError "checkout before running restore"."""
     def uses_v2_manifest_paths(self) -> bool: ...
+    def migrate_manifest_names(self) -> None:
+        """Renames manifests of the first naming scheme; nothing else may write meanwhile."""
     def dataset(self) -> Dataset:
         """The snapshot that a read would use now."""
 
@@ -626,6 +628,8 @@ class Dataset(_Readable):
     def read_data_file(self, path: str, offset: int, length: int, base_id: Optional[int] = None) -> bytes:
         """Bytes of the data file ``path`` (as in ``fragment``), for blobs that lie outside the pages."""
     def uses_v2_manifest_paths(self) -> bool: ...
+    def migrate_manifest_names(self) -> None:
+        """Renames manifests of the first naming scheme; nothing else may write meanwhile."""
 
 class FileReader:
     """One Lance file."""

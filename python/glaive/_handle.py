@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
 
-from . import _computed, _embed, _ingest
+from . import _embed, _ingest
 from ._plan import Plan, check_count, check_positions
 from ._progress import report
 from ._results import AddResult, DeleteResult
@@ -60,7 +60,7 @@ def add(native, data, mode, on_bad_vectors, fill_value, progress, write_parallel
         schema = native.schema()
         incoming = _ingest.for_append(data, schema, on_bad_vectors, fill_value)
         if incoming.schema is not schema:
-            _computed.refuse_writes(schema, incoming.schema.names)
+            _ingest.check_not_computed(schema, incoming.schema.names)
     else:
         incoming = _ingest.for_new_table(data, None, on_bad_vectors, fill_value)
     callback = report(progress, incoming.total_rows, incoming.bytes_for)

@@ -358,6 +358,14 @@ def _conform(incoming: Incoming, target, policy, fill_value, fit: bool, explicit
     return incoming.map(schema, conform, None if policy == "error" else _POLICY_ROWS)
 
 
+def check_not_computed(schema: "pyarrow.Schema", names: Iterable[str]) -> None:
+    """ValueError when one of the columns to write is a computed one."""
+    if any(field.metadata and b"computed_column" in field.metadata for field in schema):
+        from ._computed import refuse_writes
+
+        refuse_writes(schema, names)
+
+
 def check_existing_schema(existing: "pyarrow.Schema", schema: "pyarrow.Schema") -> None:
     """SchemaMismatchError when a table that may exist has another schema than the one given."""
     if not existing.equals(schema, check_metadata=False):

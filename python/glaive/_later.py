@@ -5,10 +5,7 @@ TABLE = (
     "wait_for_index"
 ).split()
 TABLE_WARM = "prewarm_data prewarm_index".split()
-TABLE_SYNC = (
-    "create_fts_index create_index create_scalar_index infer_tokenizer_configs "
-    "migrate_v2_manifest_paths"
-).split()
+TABLE_SYNC = "create_fts_index create_index create_scalar_index infer_tokenizer_configs".split()
 
 DATABASE = (
     "alter_secret cancel_job create_function_async create_materialized_view create_materialized_view_async "

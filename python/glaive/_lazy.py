@@ -18,6 +18,11 @@ class _LazyModule:
         return f"<lazy module {self._name!r}>"
 
 
+def lazy(name: str) -> _LazyModule:
+    """A module of this package, imported at first use."""
+    return _LazyModule(f"{__package__}.{name}")
+
+
 pa = _LazyModule("pyarrow")
 pc = _LazyModule("pyarrow.compute")
 np = _LazyModule("numpy")

@@ -7,7 +7,7 @@ path joined by "$", and the row of a table says in which directory it is. Tables
 from __future__ import annotations
 
 import json
-import secrets
+import os
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -267,7 +267,7 @@ def create_table(native, name: str, path: Tuple[str, ...], payload, mode: str, s
             raise AlreadyExistsError(f"Table '{name}' already exists")
         return native.create_table(name, payload, mode=mode, storage_options=storage_options, directory=location)
     identity = object_id(path, name)
-    location = f"{secrets.token_hex(4)}_{identity}"
+    location = f"{os.urandom(4).hex()}_{identity}"
     try:
         table = native.create_table(name, payload, mode="create", storage_options=storage_options, directory=location)
         inserted = _insert(native, identity, "table", location, None)

@@ -41,7 +41,6 @@ MODULES: Dict[str, str] = {
     "io": "",
     "materialized_view": "AsyncMaterializedView MaterializedView MaterializedViewDefinition VectorDedupSource normalize_select "
     "vector_dedup",
-    "namespace": "AsyncLanceNamespaceDBConnection LanceNamespaceDBConnection connect_namespace connect_namespace_async",
     "namespace_utils": "",
     "otel": "instrument_lancedb_metrics",
     "permutation": "Permutation PermutationBuilder Permutations Transforms permutation_builder",

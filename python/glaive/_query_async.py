@@ -6,8 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, Tuple, Type, TypeVar, Union
 
 from . import _pool
-from ._blob import plan_frame, plan_shows_blobs, validate_blob_mode
-from ._lazy import pa
+from ._lazy import lazy, pa
 from ._order import check_ordering
 from ._plan import DEFAULT_LIMIT, DEFAULT_NPROBES, Plan, check_count, check_metric, prepare_queries
 from ._query_common import (
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     else:
         from typing_extensions import Self
 
+_blob = lazy("_blob")
 T = TypeVar("T", bound="LanceModel")
 
 
@@ -103,9 +103,9 @@ class AsyncQueryBase:
         **kwargs,
     ) -> "pd.DataFrame":
         """The result as a pandas frame; see `LanceQueryBuilder.to_pandas`."""
-        validate_blob_mode(blob_mode)
-        if await _pool.run(plan_shows_blobs, self._plan):
-            return await _pool.run(plan_frame, self._plan.copy(), blob_mode, flatten, timeout, kwargs)
+        _blob.validate_blob_mode(blob_mode)
+        if await _pool.run(_blob.plan_shows_blobs, self._plan):
+            return await _pool.run(_blob.plan_frame, self._plan.copy(), blob_mode, flatten, timeout, kwargs)
         return to_frame(await self.to_arrow(timeout), flatten, kwargs)
 
     async def to_polars(self, timeout: Optional[timedelta] = None) -> "pl.DataFrame":

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any, Awaitable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
-from . import _computed, _ingest, _pool
+from . import _ingest, _pool
+from ._lazy import lazy
 from ._results import (
     AddColumnsResult,
     AlterColumnsResult,
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow
 
     from .common import DATA
+
+_computed = lazy("_computed")
 
 _ALTERATION_KEYS = ("path", "rename", "name", "nullable", "data_type")
 _METADATA_KEYS = ("path", "metadata", "replace")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional,
 
 from . import _changes, _handle, _later, _pool
 from . import merge as _merge
-from ._blob import AsyncBlobMethods, plan_frame, plan_shows_blobs, validate_blob_mode
+from ._blob_methods import AsyncBlobMethods
 from ._branches import AsyncBranches
+from ._lazy import lazy
 from ._lsm import AsyncLsmMethods
 from ._maintenance import AsyncMaintenance
 from ._plan import Plan
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from .common import DATA, VEC
     from .lance import LanceDataset
 
+_blob = lazy("_blob")
 
-@not_built(*_later.TABLE, *_later.TABLE_WARM, "create_index", "migrate_manifest_paths_v2", asynchronous=True)
+
+@not_built(*_later.TABLE, *_later.TABLE_WARM, "create_index", asynchronous=True)
 class AsyncTable(AsyncMaintenance, AsyncSchemaChanges, AsyncLsmMethods, AsyncBlobMethods):
     """A table for async code. Get one from `AsyncConnection.create_table` or `open_table`.
 
@@ -46,9 +49,10 @@ class AsyncTable(AsyncMaintenance, AsyncSchemaChanges, AsyncLsmMethods, AsyncBlo
         route_pushdown_to_rust: bool = False,
         _interval: Optional[timedelta] = None,
     ):
-        if namespace_path or namespace_client or pushdown_operations or route_pushdown_to_rust:
-            raise refuse("opening a table inside a namespace")
+        if namespace_client or pushdown_operations or route_pushdown_to_rust:
+            raise refuse("opening a table through a namespace client")
         self._inner = table
+        self._namespace_path = list(namespace_path or [])
         self._interval = _interval
 
     def __repr__(self) -> str:
@@ -135,6 +139,10 @@ class AsyncTable(AsyncMaintenance, AsyncSchemaChanges, AsyncLsmMethods, AsyncBlo
         """Whether manifests are named so that the newest is found first."""
         return await _pool.run(self._inner.uses_v2_manifest_paths)
 
+    async def migrate_manifest_paths_v2(self) -> None:
+        """See `LanceTable.migrate_v2_manifest_paths`."""
+        await _pool.run(self._inner.migrate_manifest_names)
+
     async def initial_storage_options(self) -> Optional[Dict[str, str]]:
         """Options of the object store: None for a local one."""
         return None
@@ -159,10 +167,10 @@ class AsyncTable(AsyncMaintenance, AsyncSchemaChanges, AsyncLsmMethods, AsyncBlo
 
     async def to_pandas(self, blob_mode: BlobMode = "lazy", **kwargs) -> "pd.DataFrame":
         """All rows as a pandas frame."""
-        validate_blob_mode(blob_mode)
+        _blob.validate_blob_mode(blob_mode)
         plan = Plan(self._inner)
-        if await _pool.run(plan_shows_blobs, plan):
-            return await _pool.run(plan_frame, plan, blob_mode, None, None, kwargs)
+        if await _pool.run(_blob.plan_shows_blobs, plan):
+            return await _pool.run(_blob.plan_frame, plan, blob_mode, None, None, kwargs)
         return (await self.to_arrow()).to_pandas(**kwargs)
 
     async def to_lance(self, **kwargs) -> "LanceDataset":

@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional
 
-from . import _branches, _database, _later, _namespaces
+from . import _branches, _database, _later
+from ._lazy import lazy
 from ._database import ListTablesResponse
 from ._db_async import AsyncConnection
 from ._glaive import Connection as _NativeConnection
-from ._namespaces import CreateNamespaceResponse, DescribeNamespaceResponse, DropNamespaceResponse, ListNamespacesResponse
 from ._unsupported import declare, not_built, refuse
 from .common import URI
 from .exceptions import InvalidInputError
@@ -22,10 +22,14 @@ from .table import LanceTable
 if TYPE_CHECKING:
     import pyarrow
 
+    from ._namespaces import CreateNamespaceResponse, DescribeNamespaceResponse, DropNamespaceResponse, ListNamespacesResponse
+
     from .common import DATA
     from .pydantic import LanceModel
     from .session import Session
     from .table import Table
+
+_namespaces = lazy("_namespaces")
 
 __all__ = ["AsyncConnection", "DBConnection", "LanceDBConnection", "ListTablesResponse"]
 
@@ -138,6 +142,11 @@ class LanceDBConnection(DBConnection):
         """When table handles look for versions of other writers: None, only at `checkout_latest`; 0, at each read; else when the
         last look is older."""
         return self._interval
+
+    @property
+    def storage_options(self) -> Optional[Dict[str, str]]:
+        """The options given to `connect`."""
+        return self._options
 
     @property
     def session(self) -> "Optional[Session]":

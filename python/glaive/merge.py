@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
 
-from . import _computed, _ingest
+from . import _ingest
 from ._changes import check_where, seconds
 from ._results import MergeResult
 from .exceptions import InvalidInputError, InvalidTypeError
@@ -138,7 +138,7 @@ def execute(native, builder: LanceMergeInsertBuilder, new_data, on_bad_vectors, 
     schema = native.schema()
     incoming = _ingest.for_append(new_data, schema, on_bad_vectors, fill_value)
     if incoming.schema is not schema:
-        _computed.refuse_writes(schema, incoming.schema.names)
+        _ingest.check_not_computed(schema, incoming.schema.names)
     options = {**builder._options, "in_memory": incoming.table is not None}
     done = incoming.send(lambda payload: native.merge_insert(options, payload, timeout=limit))
     return MergeResult(

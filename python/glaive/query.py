@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, Type, TypeVar, Union
 
 from . import _handle, _not_built
-from ._blob import plan_frame, plan_shows_blobs, validate_blob_mode
 from ._full_text import (
     BooleanQuery,
     BoostQuery,
@@ -25,7 +24,7 @@ from ._full_text import (
     Occur,
     PhraseQuery,
 )
-from ._lazy import np, pa
+from ._lazy import lazy, np, pa
 from ._order import check_ordering
 from ._plan import Plan, check_count, prepare_queries, query_width
 from ._query_async import (
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
     else:
         from typing_extensions import Self
 
+_blob = lazy("_blob")
 T = TypeVar("T", bound="LanceModel")
 
 __all__ = [
@@ -261,9 +261,9 @@ class LanceQueryBuilder(ABC):
 
         `flatten`: True spreads structs into columns "a.b", a positive number so many levels of them. ValueError otherwise.
         """
-        validate_blob_mode(blob_mode)
-        if plan_shows_blobs(self._plan):
-            return plan_frame(self._plan, blob_mode, flatten, timeout, kwargs)
+        _blob.validate_blob_mode(blob_mode)
+        if _blob.plan_shows_blobs(self._plan):
+            return _blob.plan_frame(self._plan, blob_mode, flatten, timeout, kwargs)
         return to_frame(self.to_arrow(timeout=timeout), flatten, kwargs)
 
     def to_df(self) -> "pd.DataFrame":
@@ -440,9 +440,9 @@ class LanceTakeQueryBuilder(Take):
         **kwargs,
     ) -> "pd.DataFrame":
         """The rows as a pandas frame; see `LanceQueryBuilder.to_pandas`."""
-        validate_blob_mode(blob_mode)
-        if plan_shows_blobs(self._plan):
-            return plan_frame(self._plan, blob_mode, flatten, timeout, kwargs)
+        _blob.validate_blob_mode(blob_mode)
+        if _blob.plan_shows_blobs(self._plan):
+            return _blob.plan_frame(self._plan, blob_mode, flatten, timeout, kwargs)
         return to_frame(self.to_arrow(timeout), flatten, kwargs)
 
     def to_polars(self, timeout: Optional[timedelta] = None) -> "pl.DataFrame":

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional,
 
 from . import _changes, _database, _handle, _later, _not_built
 from . import merge as _merge
-from ._blob import BlobMethods, plan_frame, plan_shows_blobs, validate_blob_mode
+from ._blob_methods import BlobMethods
 from ._branches import AsyncBranches, Branches
+from ._lazy import lazy
 from ._lsm import LsmMethods
 from ._maintenance import SyncMaintenance
 from ._plan import Plan
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AddResult", "AsyncBranches", "AsyncTable", "AsyncTags", "Branches", "DeleteResult", "LanceTable", "MergeResult", "Table", "Tags", "UpdateResult"]
 
+_blob = lazy("_blob")
 __getattr__ = _not_built.missing_names(__name__)
 
 
@@ -134,10 +136,10 @@ class Table(ABC):
 
         `blob_mode`: values of blob columns are files that read when they are used ("lazy"), bytes, or descriptions.
         """
-        validate_blob_mode(blob_mode)
+        _blob.validate_blob_mode(blob_mode)
         plan = Plan(self._inner)
-        if plan_shows_blobs(plan):
-            return plan_frame(plan, blob_mode, None, None, kwargs)
+        if _blob.plan_shows_blobs(plan):
+            return _blob.plan_frame(plan, blob_mode, None, None, kwargs)
         return self.to_arrow().to_pandas(**kwargs)
 
 
@@ -304,6 +306,10 @@ class LanceTable(SyncMaintenance, SchemaChanges, LsmMethods, BlobMethods, Table)
     def uses_v2_manifest_paths(self) -> bool:
         """Whether manifests are named so that the newest is found first."""
         return self._inner.uses_v2_manifest_paths()
+
+    def migrate_v2_manifest_paths(self) -> None:
+        """Names manifests so that the newest is found first; nothing happens when they are. Nobody else may write meanwhile."""
+        self._inner.migrate_manifest_names()
 
     def initial_storage_options(self) -> Optional[Dict[str, str]]:
         """Options of the object store: None for a local one."""

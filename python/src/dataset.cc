@@ -19,6 +19,7 @@
 #include "readable-inl.h"
 #include "schema_changes.h"
 #include "table/bases.h"
+#include "table/migrate_names.h"
 
 namespace glaive::python {
 namespace {
@@ -360,6 +361,11 @@ void BindDataset(nb::module_& m) {
            "with_row_address"_a = false, "nested"_a = false)
       .def("read_data_file", &ReadDataFile, "path"_a, "offset"_a, "length"_a,
            "base_id"_a = none)
+      .def("migrate_manifest_names",
+           [](PyDataset& self) {
+             Call call;
+             call.Run([&] { return table::MigrateManifestNames(self.dataset->env()); });
+           })
       .def("uses_v2_manifest_paths", [](PyDataset& self) {
         Call call;
         return call.Run([&] { return db::UsesV2ManifestPaths(*self.dataset); });

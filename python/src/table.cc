@@ -14,6 +14,7 @@
 #include "lsm.h"
 #include "readable-inl.h"
 #include "schema_changes.h"
+#include "table/migrate_names.h"
 
 namespace glaive::python {
 namespace {
@@ -99,6 +100,14 @@ void BindTable(nb::module_& m) {
              return call.Run([&]() -> Result<bool> {
                GLAIVE_ASSIGN_OR_RETURN(auto dataset, self.Snapshot());
                return db::UsesV2ManifestPaths(*dataset);
+             });
+           })
+      .def("migrate_manifest_names",
+           [](db::Table& self) {
+             Call call;
+             call.Run([&]() -> Status {
+               GLAIVE_ASSIGN_OR_RETURN(auto dataset, self.Snapshot());
+               return table::MigrateManifestNames(dataset->env());
              });
            })
       .def("dataset", [](db::Table& self) {

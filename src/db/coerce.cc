@@ -136,7 +136,7 @@ Result<ArrayPtr> FixedItems(const arrow::Array& array, const ListParts& parts,
   for (int64_t i = 0; i < array.length(); ++i) {
     const int64_t length = parts.offsets[i + 1] - parts.offsets[i];
     if (array.IsValid(i) && length != width) {
-      return CastError(path, "cannot cast to fixed size list of " +
+      return CastError(path, "cannot cast to FixedSizeListType of size " +
                                  std::to_string(width) + ": the value at index " +
                                  std::to_string(i) + " has length " +
                                  std::to_string(length));

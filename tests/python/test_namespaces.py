@@ -92,3 +92,49 @@ def test_jobs_and_pages(tmp_path):
     with pytest.raises(NotImplementedError):
         job.events()
     assert db.list_tables(["n"]).tables == ["b", "c"]
+
+
+def test_connections_through_the_namespace_client_of_directories(tmp_path):
+    root = str(tmp_path)
+    db = glaive.connect_namespace("dir", {"root": root}, storage_options={"a": "b"})
+    assert isinstance(db, glaive.LanceNamespaceDBConnection) and db.uri == "namespace://dir" and db.storage_options == {"a": "b"}
+    assert isinstance(glaive.connect(namespace_client_impl="dir", namespace_client_properties={"root": root}), type(db))
+    db.create_namespace(["n"])
+    assert db.create_table("t", [{"a": 1}], namespace_path=["n"]).id == "n$t"
+    db.create_table("t", [{"a": 2}])
+    assert [db.namespace_exists(p) for p in ([], ["n"], ["x"])] == [True, True, False]
+    assert [db.table_exists(p) for p in (["t"], ["n", "t"], ["n", "x"], ["x"])] == [True, True, False, False]
+    again = glaive.deserialize_conn(db.serialize())
+    assert type(again) is type(db) and again.open_table("t", namespace_path=["n"]).to_arrow()["a"].to_pylist() == [1]
+    assert glaive.connect(root).open_table("t").to_arrow()["a"].to_pylist() == [2]
+    for path in (None, ["n"], ["x"]):
+        with pytest.raises(TableNotFoundError):
+            db.open_table("none", namespace_path=path)
+    with pytest.raises(NotImplementedError, match="rename_table not implemented"):
+        db.rename_table("t", "u")
+    db.drop_table("t")
+    with pytest.raises(ValueError, match="was not found"):
+        db.drop_table("t")
+    for impl, properties, error in (("rest", {}, NotImplementedError), ("dir", {}, ValueError)):
+        with pytest.raises(error):
+            glaive.connect_namespace(impl, properties)
+    with pytest.raises(ValueError, match="pushdown"):
+        glaive.connect_namespace("dir", {"root": root}, namespace_client_pushdown_operations=["Other"])
+
+
+def test_async_connections_through_the_namespace_client_of_directories(tmp_path):
+    import asyncio
+
+    async def main():
+        db = glaive.connect_namespace_async("dir", {"root": str(tmp_path)})
+        await db.create_namespace(["n"])
+        table = await db.create_table("t", [{"a": 1}], namespace_path=["n"])
+        assert (await (await table.branches.create("b")).to_arrow())["a"].to_pylist() == [1]
+        assert (await db.list_tables(["n"])).tables == ["t"] and await db.table_exists(["n", "t"])
+        with pytest.raises(TableNotFoundError):
+            await db.open_table("x", namespace_path=["n"])
+        await db.drop_table("t", ["n"])
+        await db.drop_namespace(["n"])
+        assert not await db.namespace_exists(["n"])
+
+    asyncio.run(main())

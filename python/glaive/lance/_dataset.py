@@ -664,7 +664,7 @@ class LanceStats:
         "describe_indices", "drop_index", "get_ivf_model",
         "get_transactions", "index_statistics", "io_stats_incremental", "io_stats_snapshot",
         "latest_storage_options", "list_indices",
-        "merge_existing_index_segments", "merge_index_metadata", "migrate_manifest_paths_v2",
+        "merge_existing_index_segments", "merge_index_metadata",
         "new_file_session", "prewarm_index", "read_transaction", "remap_row_addrs",
         "replace_schema", "session", "sql",
         "tracked_files", "version_refs",
@@ -1158,6 +1158,11 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
         for problem in verify(self.uri).problems:
             if problem.kind != "foreign" and (problem.version is None or problem.version >= self.version):
                 raise CorruptionError(f"{problem.path} is {problem.kind}: {problem.detail}")
+
+    def migrate_manifest_paths_v2(self) -> None:
+        """Gives manifests of the old naming scheme new names; nothing happens when there are none. Nobody else may write meanwhile."""
+        self._ds.migrate_manifest_names()
+        self._ds = self._ds.checkout(self.version)
 
     # Blobs.
 
