@@ -97,6 +97,7 @@ struct ShardWriter::Impl : std::enable_shared_from_this<ShardWriter::Impl> {
   // The leader's turn: one entry with everything that the oldest owing memtable has.
   void AppendPending(Lock* lock);
   void WaitForCompany(Lock* lock);
+  bool CompanyIsHere() const;  // with mutex_
   SlotPtr OldestOwing() const;
   Status DrainLog(Lock* lock);
   void NoteBackgroundLog(bool was_idle);

@@ -48,20 +48,21 @@ Status ShardWriter::Impl::WaitDurable(Lock* lock, const SlotPtr& slot, int64_t b
   return Status::OK();
 }
 
+bool ShardWriter::Impl::CompanyIsHere() const {
+  int64_t puts = 0;
+  for (const SlotPtr& slot : slots_) puts += slot->pending_puts;
+  return puts >= expected_puts_ || !health_.ok() || stop_ || draining_;
+}
+
 // Without this, of 16 callers that put in a loop one half would always wait for the
 // append that serves the other half.
 void ShardWriter::Impl::WaitForCompany(Lock* lock) {
-  if (append_us_ < kWorthGathering) return;
-  const auto here = [this] {
-    int64_t puts = 0;
-    for (const SlotPtr& slot : slots_) puts += slot->pending_puts;
-    return puts >= expected_puts_ || !health_.ok() || stop_ || draining_;
-  };
-  if (here()) return;
+  if (append_us_ < kWorthGathering || CompanyIsHere()) return;
   const auto longest = microseconds(
       static_cast<int64_t>(std::min(append_us_ / kGatherShare, kLongestGather)));
   gathering_ = true;
-  company_cv_.wait_until(*lock, Clock::now() + longest, here);
+  company_cv_.wait_until(*lock, Clock::now() + longest,
+                         [this] { return CompanyIsHere(); });
   gathering_ = false;
 }
 

@@ -147,7 +147,8 @@ Status ShardWriter::Impl::Insert(BatchVector rows, int64_t num_rows) {
     const int64_t end = slot->appended;
     if (!Fits(1, 1)) SealLocked();
     order.unlock();
-    if (gathering_) company_cv_.notify_one();
+    // Not for each one that comes: waking the leader costs more than a put.
+    if (gathering_ && CompanyIsHere()) company_cv_.notify_one();
     if (config_.durable_write) {
       status = WaitDurable(&lock, slot, end);
     } else {
