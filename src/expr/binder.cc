@@ -72,6 +72,15 @@ bool IsMadeList(const Node& node) {
           (node.text == "make_array" || node.text == "make_list"));
 }
 
+// Upstream tests such a list as a whole once it is a constant or cast for the needle.
+bool IsTestedByElement(const ValueExpr& list, const ValueExpr& needle) {
+  if (list.constant() != nullptr && needle.constant() != nullptr) return false;
+  const auto element = ElementType(*list.type());
+  if (element == nullptr) return false;
+  const auto common = ComparisonType(element, needle.type());
+  return common.ok() && (*common)->Equals(*element);
+}
+
 // The path that a name with members in dots or brackets spells; empty when it is none.
 std::vector<PathSegment> PathOf(const Node& node) {
   if (node.kind == NodeKind::kName) return node.path;
@@ -286,8 +295,7 @@ Result<ValuePtr> Binder::Call(const Node& node) {
   --calls_;
   GLAIVE_ASSIGN_OR_RETURN(auto arguments, std::move(bound));
   if (ListTestOf(node.text) == ListTest::kOne && arguments.size() == 2 &&
-      IsMadeList(*node.children[0]) &&
-      !(arguments[0]->constant() != nullptr && arguments[1]->constant() != nullptr)) {
+      IsMadeList(*node.children[0]) && IsTestedByElement(*arguments[0], *arguments[1])) {
     // As upstream: `needle IN (elements)`, NULL where an element is and none is equal.
     ++calls_;
     auto in = InValues(*node.children[1], node.children[0]->children, false);
@@ -318,7 +326,10 @@ Result<ValuePtr> Binder::Case(const Node& node) {
     if (operand != nullptr) {
       GLAIVE_ASSIGN_OR_RETURN(ValuePtr match, Value(*node.children[i], false));
       match = Widen(std::move(match), operand, false);
+      const bool may_fail = match->constant() == nullptr;
       GLAIVE_ASSIGN_OR_RETURN(condition, MakeSame(operand, std::move(match)));
+      // Rows without an operand do not evaluate what it is compared with.
+      if (may_fail) condition = MakeAnd({MakeNot(MakeIsNull(operand)), condition});
     } else {
       GLAIVE_ASSIGN_OR_RETURN(condition, Bool(*node.children[i], false));
     }

@@ -166,6 +166,13 @@ EDGES += [
     for made in ("make_array(s, r)", "make_array('a', r)", "make_array('a', NULL)", "['a', 'q']", "make_array(s)", "l")
     for needle in ("'a'", "s", "r", "'nothing'")
 ]
+EDGES += [
+    f"array_has({made}, {needle})"
+    for made in ("make_array(j, k)", "make_array(k, NULL)", "make_array(j, 4)", "make_array(d, NULL)", "make_array(k)")
+    for needle in ("j", "k", "2", "j / 3", "k + 0", "d", "NULL")
+]
+EDGES += [f"{name}({number})" for name in ("signum", "degrees", "radians") for number in ("d", "e", "f", "-f", "d * 0.0")]
+EDGES += ["CASE nullif(k, k) WHEN 1 / (k - k) THEN 1 ELSE 2 END", "CASE nullif(d, d) WHEN 1 THEN 1 WHEN k / 0 THEN 2 END"]
 EDGES += ["cbrt(d)", "cbrt(d + 1.5)", "CAST(cbrt(e + 2.0) AS varchar)", "nullif(d, e)", "greatest(d, e)", "least(d, e)"]
 
 
@@ -176,6 +183,9 @@ def test_edges_are_those_of_upstream(ours, theirs, tmp_path):
             "i": range(6),
             "d": [-0.0, 0.0, 1.0, None, -2.5, 0.5],
             "e": [0.0, -0.0, -0.0, 0.0, None, 1.25],
+            "f": pa.array([-0.0, 0.0, 1.0, None, -2.5, 0.3], pa.float32()),
+            "j": pa.array([3, 2, None, 12, 6, 21], pa.int64()),
+            "k": pa.array([1, 2, 3, None, 5, 6], pa.int16()),
             "s": ["a", None, "b", None, "", "c"],
             "r": [None, None, "a", "b", "c", "a"],
             "l": pa.array([["a"], [None], [], None, ["b", "a"], [None, "a"]], pa.list_(pa.utf8())),
