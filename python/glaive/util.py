@@ -43,9 +43,11 @@ def get_uri_location(uri: str) -> str:
     return parsed.netloc + parsed.path
 
 
-def join_uri(base: Union[str, pathlib.Path], *parts: str) -> str:
-    """`base` and `parts` with one slash between each: for a URI always "/", for a path the system's separator."""
-    if isinstance(base, pathlib.Path) or get_uri_scheme(base) == "file" and "://" not in str(base):
+def join_uri(base: Union[str, pathlib.Path], *parts: str) -> Union[str, pathlib.Path]:
+    """`base` and `parts` with one slash between each: for a URI always "/", for a path the system's separator; a Path stays one."""
+    if isinstance(base, pathlib.Path):
+        return base.joinpath(*parts)
+    if get_uri_scheme(base) == "file":
         return str(pathlib.Path(base, *parts))
     return "/".join([str(base).rstrip("/"), *(part.strip("/") for part in parts)])
 
@@ -101,7 +103,7 @@ def _(value: float) -> str:
         return "CAST('NaN' AS DOUBLE)"
     if math.isinf(value):
         return f"CAST('{'-' if value < 0 else ''}Infinity' AS DOUBLE)"
-    return repr(value)
+    return repr(float(value))  # numpy's float64 is a float, with a repr of its own
 
 
 @value_to_sql.register(type(None))

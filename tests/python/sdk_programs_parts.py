@@ -360,6 +360,22 @@ def async_namespaces(e):
     e.show(lambda: main())
 
 
+@program
+def utilities(e):
+    import pathlib
+
+    import numpy as np
+
+    U = e.sub("util")
+    for value in (np.int64(1), np.float32(1.5), np.float64(1.5), np.float16(0.5), np.bool_(True), np.str_("a'b"), np.array([1.0, 2.5]), np.uint8(7)):
+        e.show(lambda: U.value_to_sql(value))
+    for base in ("/a/b", "/a/b/", "relative/path", "s3://b/x/", "file:///a/", pathlib.Path("x/y")):
+        e.show(lambda: U.join_uri(base, "t.lance"))
+    t = e.db().create_table("t", [{"id": 1, "n": 2}])
+    e.show(lambda: t.update(values={"n": np.float64(3.0)}).rows_updated)
+    e.show(lambda: t.to_arrow().to_pylist())
+
+
 if __name__ == "__main__":
     sdk_programs.PROGRAMS = PROGRAMS
     sdk_programs.main(sys.argv)
