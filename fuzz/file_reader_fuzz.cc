@@ -8,44 +8,14 @@
 #include <string>
 #include <vector>
 
-#include <arrow/buffer.h>
 #include <arrow/record_batch.h>
 
+#include "bytes_object.h"
 #include "file/file_reader.h"
-#include "io/object_store.h"
 
 namespace {
 
 using glaive::Result;
-using glaive::Status;
-
-class BytesObject final : public glaive::io::RandomAccessObject {
- public:
-  BytesObject(const uint8_t* data, size_t size)
-      : buffer_(std::make_shared<arrow::Buffer>(data, static_cast<int64_t>(size))) {}
-  const std::string& path() const override { return path_; }
-  int64_t size_bytes() const override { return buffer_->size(); }
-  Result<std::shared_ptr<arrow::Buffer>> Read(glaive::io::ByteRange range) override {
-    if (range.offset < 0 || range.length < 0 || range.offset > buffer_->size() ||
-        range.length > buffer_->size() - range.offset) {
-      return glaive::Corruption("out of range");
-    }
-    return arrow::SliceBuffer(buffer_, range.offset, range.length);
-  }
-  Result<std::vector<std::shared_ptr<arrow::Buffer>>> ReadMany(
-      std::span<const glaive::io::ByteRange> ranges) override {
-    std::vector<std::shared_ptr<arrow::Buffer>> out;
-    for (const auto& range : ranges) {
-      GLAIVE_ASSIGN_OR_RETURN(auto buffer, Read(range));
-      out.push_back(std::move(buffer));
-    }
-    return out;
-  }
-
- private:
-  std::string path_ = "fuzzed.lance";
-  std::shared_ptr<arrow::Buffer> buffer_;
-};
 
 // What is returned must be a valid batch, apart from the text in it.
 void Check(const Result<std::shared_ptr<arrow::RecordBatch>>& batch) {
@@ -83,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // A copy of exact size, so that reads beyond it are found.
   std::vector<uint8_t> bytes(data, data + size);
   auto reader = glaive::file::FileReader::Open(
-      std::make_shared<BytesObject>(bytes.data(), bytes.size()),
+      std::make_shared<glaive::fuzz::BytesObject>("fuzzed.lance", bytes),
       {.max_decoded_page_bytes = int64_t{64} << 20});
   if (reader.ok()) ReadAll(**reader);
   return 0;

@@ -16,22 +16,19 @@
 #include <vector>
 
 #include <arrow/array.h>
-#include <arrow/buffer.h>
 #include <arrow/compare.h>
 #include <arrow/type.h>
 
+#include "bytes_object.h"
 #include "encoding/levels_read.h"
 #include "encoding/value_sink.h"
 #include "file/decode20.h"
 #include "file/page_reader.h"
 #include "format/encodings.pb.h"
 #include "format/encodings21.pb.h"
-#include "io/object_store.h"
 
 namespace {
 
-using glaive::Result;
-using glaive::Status;
 using glaive::encoding::LayerKind;
 using glaive::encoding::LevelBatch;
 using glaive::encoding::PathLayer;
@@ -40,6 +37,7 @@ using glaive::encoding::ValiditySink;
 using glaive::encoding::ValueRange;
 using glaive::encoding::ValueShape;
 using glaive::encoding::ValueSink;
+using glaive::fuzz::BytesObject;
 using glaive::io::ByteRange;
 
 constexpr size_t kMaxPageBuffers = 6;
@@ -74,36 +72,6 @@ std::vector<ValueShape> MakeShapes() {
   }
   return shapes;
 }
-
-class PageObject final : public glaive::io::RandomAccessObject {
- public:
-  explicit PageObject(std::span<const uint8_t> bytes)
-      : buffer_(std::make_shared<arrow::Buffer>(bytes.data(),
-                                                static_cast<int64_t>(bytes.size()))) {}
-  const std::string& path() const override { return path_; }
-  int64_t size_bytes() const override { return buffer_->size(); }
-  // Every range was checked to lie within a buffer of the page: nothing else may be read.
-  Result<std::shared_ptr<arrow::Buffer>> Read(ByteRange range) override {
-    if (range.offset < 0 || range.length < 0 || range.offset > buffer_->size() ||
-        range.length > buffer_->size() - range.offset) {
-      return glaive::Corruption("out of range");
-    }
-    return arrow::SliceBuffer(buffer_, range.offset, range.length);
-  }
-  Result<std::vector<std::shared_ptr<arrow::Buffer>>> ReadMany(
-      std::span<const ByteRange> ranges) override {
-    std::vector<std::shared_ptr<arrow::Buffer>> out;
-    for (const auto& range : ranges) {
-      GLAIVE_ASSIGN_OR_RETURN(auto buffer, Read(range));
-      out.push_back(std::move(buffer));
-    }
-    return out;
-  }
-
- private:
-  std::string path_ = "page";
-  std::shared_ptr<arrow::Buffer> buffer_;
-};
 
 struct Input {
   bool old_version = false;
@@ -179,7 +147,7 @@ std::shared_ptr<arrow::Array> Finish(ValueSink* values, ValiditySink* validity) 
   return array;
 }
 
-std::shared_ptr<arrow::Array> ReadOld(const Input& input, PageObject& object,
+std::shared_ptr<arrow::Array> ReadOld(const Input& input, BytesObject& object,
                                       std::span<const ValueRange> rows) {
   lance::encodings::ArrayEncoding encoding;
   if (!encoding.ParseFromString(input.description)) return nullptr;
@@ -198,7 +166,7 @@ std::shared_ptr<arrow::Array> ReadOld(const Input& input, PageObject& object,
   return Finish(&values, &validity);
 }
 
-std::shared_ptr<arrow::Array> ReadNew(const Input& input, PageObject& object,
+std::shared_ptr<arrow::Array> ReadNew(const Input& input, BytesObject& object,
                                       std::span<const ValueRange> rows) {
   lance::encodings21::PageLayout layout;
   if (!layout.ParseFromString(input.description)) return nullptr;
@@ -224,7 +192,7 @@ std::shared_ptr<arrow::Array> ReadNew(const Input& input, PageObject& object,
   return Finish(&values, nullptr);
 }
 
-std::shared_ptr<arrow::Array> Read(const Input& input, PageObject& object,
+std::shared_ptr<arrow::Array> Read(const Input& input, BytesObject& object,
                                    std::span<const ValueRange> rows) {
   return input.old_version ? ReadOld(input, object, rows) : ReadNew(input, object, rows);
 }
@@ -234,7 +202,8 @@ std::shared_ptr<arrow::Array> Read(const Input& input, PageObject& object,
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto input = Parse({data, size});
   if (!input || input->num_rows == 0) return 0;
-  PageObject object(input->bytes);
+  // Every range was checked to lie within a buffer of the page: nothing else may be read.
+  BytesObject object("page", input->bytes);
   const int64_t rows = input->num_rows;
   const std::vector<ValueRange> all = {{0, rows}};
   const auto whole = Read(*input, object, all);

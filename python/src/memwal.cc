@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <arrow/record_batch.h>
@@ -50,37 +51,32 @@ memwal::ShardId ParseShard(const std::string& text) {
   return Unwrap(memwal::ShardId::Parse(text));
 }
 
+template <typename T>
+void Take(nb::handle value, T* out) {
+  *out = nb::cast<T>(value);
+}
+
+void Take(nb::handle value, memwal::Durability* out) {
+  const auto level = nb::cast<std::string>(value);
+  const auto parsed = memwal::ParseDurability(level);
+  if (!parsed) {
+    Raise(InvalidInput("durability must be \"fsync\" or \"os\", not \"", level, "\""));
+  }
+  *out = *parsed;
+}
+
 memwal::WriterConfig ParseConfig(const nb::dict& given) {
   memwal::WriterConfig config;
+  const auto settings = memwal::ConfigSettings();
   for (const auto& [key, value] : given) {
     const auto name = nb::cast<std::string>(key);
-    if (name == "durable_write") {
-      config.durable_write = nb::cast<bool>(value);
-    } else if (name == "durability") {
-      const auto level = nb::cast<std::string>(value);
-      if (level != "fsync" && level != "os") {
-        Raise(
-            InvalidInput("durability must be \"fsync\" or \"os\", not \"", level, "\""));
-      }
-      config.durability =
-          level == "os" ? memwal::Durability::kOs : memwal::Durability::kFsync;
-    } else if (name == "max_wal_buffer_size") {
-      config.max_wal_buffer_size = nb::cast<int64_t>(value);
-    } else if (name == "max_wal_flush_interval_ms") {
-      config.max_wal_flush_interval_ms = nb::cast<int64_t>(value);
-    } else if (name == "max_memtable_size") {
-      config.max_memtable_size = nb::cast<int64_t>(value);
-    } else if (name == "max_memtable_rows") {
-      config.max_memtable_rows = nb::cast<int64_t>(value);
-    } else if (name == "max_memtable_batches") {
-      config.max_memtable_batches = nb::cast<int64_t>(value);
-    } else if (name == "max_unflushed_memtable_bytes") {
-      config.max_unflushed_memtable_bytes = nb::cast<int64_t>(value);
-    } else if (name == "write_generation") {
-      config.write_generation = nb::cast<bool>(value);
-    } else {
+    const auto setting = std::find_if(settings.begin(), settings.end(),
+                                      [&](const auto& s) { return s.name == name; });
+    if (setting == settings.end()) {
       Raise(InternalError("a shard writer has no option ", name));
     }
+    std::visit([&, &value = value](auto field) { Take(value, &(config.*field)); },
+               setting->field);
   }
   return config;
 }

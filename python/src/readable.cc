@@ -3,8 +3,8 @@
 #include <arrow/api.h>
 
 #include "arrow_interop.h"
-#include "db/search.h"
 #include "db/table.h"
+#include "exec/select_columns.h"
 
 namespace glaive::python {
 
@@ -53,7 +53,7 @@ Result<exec::Selection> MakeSelection(const table::Dataset& dataset,
       selection.columns->emplace_back(name, name);
   } else if (!columns.all) {
     GLAIVE_ASSIGN_OR_RETURN(selection,
-                            db::SelectColumns(dataset.schema(), columns.names));
+                            exec::SelectColumns(dataset.schema(), columns.names));
   }
   selection.with_row_id = with_row_id;
   selection.with_row_address = with_row_address;

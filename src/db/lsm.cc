@@ -24,8 +24,7 @@ memwal::ShardingKind ToKind(LsmSharding sharding) {
   return memwal::ShardingKind::kUnsharded;
 }
 
-// The column that decides the shard; empty: none does. A field of a struct is given by
-// its path.
+// The name of the one column that decides the shard.
 Result<std::string> SourceColumn(const table::Dataset& base,
                                  const lance::table::ShardingField& field) {
   if (field.source_ids_size() != 1) {

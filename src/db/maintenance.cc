@@ -1,26 +1,16 @@
 #include "db/maintenance.h"
 
-#include <pthread.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <condition_variable>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
-
-#include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include "base/settings.h"
 #include "exec/compact_fold.h"
 #include "io/object_store.h"
 #include "runtime/cancel.h"
-#include "runtime/fork.h"
-#include "runtime/inline_scope.h"
 #include "runtime/process_worker.h"
 #include "table/cleanup.h"
 #include "table/live_versions.h"
@@ -30,7 +20,7 @@
 namespace glaive::db {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = BackgroundWorker::Clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
@@ -43,8 +33,6 @@ constexpr milliseconds kFirstBackoff{20};
 constexpr milliseconds kLastBackoff{5000};
 // Waiting this long for something is the same as for ever.
 constexpr microseconds kLongest = std::chrono::hours(24 * 30);
-constexpr milliseconds kForkPatience{2000};
-constexpr int kNiceness = 10;
 
 int64_t NowUs() {
   return std::chrono::duration_cast<microseconds>(
@@ -94,13 +82,11 @@ Status Prune(const Entry& entry, bool all, CancelToken* cancel) {
       .status();
 }
 
-class Worker {
+class Worker final : public BackgroundWorker {
  public:
-  Worker() = default;
-
   void Note(const table::Dataset& written, const MaintenanceSettings& settings) {
-    std::unique_lock lock(mutex_);
-    if (stop_) return;
+    std::lock_guard lock(mutex_);
+    if (stopped()) return;
     Entry& entry = entries_[written.env().store->root()];
     entry.env = written.env();
     entry.settings = settings;
@@ -116,54 +102,25 @@ class Worker {
       entry.fold |= planned.ok() && *planned >= 0;
     }
     if (!entry.fold && !entry.prune && !entry.prune_later) return;
-    Start();
-    // A time in the far future is looked at when the thread wakes up by itself.
-    if (entry.fold || entry.prune || retention < std::chrono::hours(1)) {
-      changed_.notify_all();
-    }
+    // A time in the far future may wait until the thread wakes up for a nearer one.
+    const bool far = !entry.fold && !entry.prune && retention >= std::chrono::hours(1);
+    if (!far || !std::exchange(started_, true)) Wake();
   }
 
   bool Wait(milliseconds most) {
     std::unique_lock lock(mutex_);
-    return idle_.wait_for(lock, most, [this] {
+    return WaitUntil(&lock, most, [this] {
       const auto now = Clock::now();
-      return !busy_ && std::none_of(entries_.begin(), entries_.end(), [&](const auto& e) {
-        // What is due counts, also while the thread has not woken up for it yet.
-        return e.second.fold || e.second.prune ||
-               (e.second.prune_later && *e.second.prune_later <= now);
-      });
+      return !busy() &&
+             std::none_of(entries_.begin(), entries_.end(), [&](const auto& e) {
+               // What is due counts, also while the thread has not woken up for it yet.
+               return e.second.fold || e.second.prune ||
+                      (e.second.prune_later && *e.second.prune_later <= now);
+             });
     });
   }
 
-  void Stop() {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
-      if (running_) running_->Cancel();
-      changed_.notify_all();
-    }
-    if (thread_.joinable()) thread_.join();
-  }
-
-  // Lets the thread come to rest before a fork, so that the child inherits no lock that
-  // it holds.
-  void Pause() {
-    std::unique_lock lock(mutex_);
-    paused_ = true;
-    if (running_) running_->Cancel();
-    idle_.wait_for(lock, kForkPatience, [this] { return !busy_; });
-  }
-  void Resume() {
-    std::lock_guard lock(mutex_);
-    paused_ = false;
-    changed_.notify_all();
-  }
-
  private:
-  void Start() {
-    if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
-  }
-
   // The entry with something to do now, or when to look again.
   std::map<std::string, Entry>::iterator Next(Clock::time_point* wake) {
     const auto now = Clock::now();
@@ -186,29 +143,15 @@ class Worker {
     return entries_.end();
   }
 
-  void Loop() {
-    // Of this thread only, as Linux has it.
-    const auto self = static_cast<id_t>(::syscall(SYS_gettid));
-    ::setpriority(PRIO_PROCESS, self, kNiceness);
-    const InlineScope no_helpers;
-    std::unique_lock lock(mutex_);
-    while (!stop_) {
-      Clock::time_point wake;
-      auto next = paused_ ? entries_.end() : Next(&wake);
-      if (next == entries_.end()) {
-        idle_.notify_all();
-        if (paused_) {
-          changed_.wait(lock);
-        } else {
-          changed_.wait_until(lock, wake);
-        }
-        continue;
-      }
-      Run(next->first, &lock);
-    }
+  std::optional<Clock::time_point> Step(Lock* lock) override {
+    Clock::time_point wake;
+    const auto next = Next(&wake);
+    if (next == entries_.end()) return wake;
+    Run(next->first, lock);
+    return std::nullopt;
   }
 
-  void Run(const std::string& root, std::unique_lock<std::mutex>* lock) {
+  void Run(std::string root, Lock* lock) {
     Entry& entry = entries_[root];
     const bool fold = std::exchange(entry.fold, false);
     const bool all = entry.prune_later && *entry.prune_later <= Clock::now();
@@ -216,19 +159,14 @@ class Worker {
     const bool prune = std::exchange(entry.prune, false) || all || fold;
     if (prune) entry.writes = 0;
     const Entry job = entry;
-    auto token = std::make_shared<CancelToken>();
-    running_ = token;
-    busy_ = true;
-    lock->unlock();
     // Each step by itself: one that fails does not keep the other from being done.
     bool folded = false;
     bool more = false;
     Status fold_status, prune_status;
-    if (fold) fold_status = FoldOnce(job, token.get(), &folded, &more);
-    if (prune) prune_status = Prune(job, all, token.get());
-    lock->lock();
-    busy_ = false;
-    running_.reset();
+    Work(lock, [&](CancelToken* cancel) {
+      if (fold) fold_status = FoldOnce(job, cancel, &folded, &more);
+      if (prune) prune_status = Prune(job, all, cancel);
+    });
     Entry& after = entries_[root];
     if (folded) {
       after.backoff = milliseconds(0);
@@ -270,16 +208,9 @@ class Worker {
     return Status::OK();
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::condition_variable idle_;
   // Guarded by mutex_:
   std::map<std::string, Entry> entries_;  // by root of the table
-  std::shared_ptr<CancelToken> running_;
-  bool busy_ = false;
-  bool paused_ = false;
-  bool stop_ = false;
-  std::thread thread_;
+  bool started_ = false;
 };
 
 ForkAware<Worker>& TheWorker() { return ProcessWorker<Worker>(); }

@@ -8,6 +8,7 @@
 #include "db/search.h"
 #include "exec/nearest.h"
 #include "exec/scan.h"
+#include "exec/select_columns.h"
 #include "glaive/glaive.h"
 #include "runtime/cancel.h"
 
@@ -30,7 +31,7 @@ Result<exec::Selection> Bind(const table::Dataset& dataset,
   exec::Selection selection;
   if (projection.names) {
     GLAIVE_ASSIGN_OR_RETURN(selection,
-                            db::SelectColumns(dataset.schema(), *projection.names));
+                            exec::SelectColumns(dataset.schema(), *projection.names));
   } else {
     selection.columns = projection.expressions;
   }

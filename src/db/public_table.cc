@@ -4,8 +4,8 @@
 #include "db/connection.h"
 #include "db/public_query.h"
 #include "db/read_source.h"
-#include "db/search.h"
 #include "exec/scan.h"
+#include "exec/select_columns.h"
 #include "glaive/glaive.h"
 
 namespace glaive {
@@ -47,7 +47,7 @@ Result<std::shared_ptr<arrow::Array>> OneVector(std::vector<float> vector) {
 Result<exec::Selection> Select(const table::Dataset& dataset,
                                const std::vector<std::string>& columns) {
   if (columns.empty()) return exec::Selection{};
-  return db::SelectColumns(dataset.schema(), columns);
+  return exec::SelectColumns(dataset.schema(), columns);
 }
 
 }  // namespace

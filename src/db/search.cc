@@ -1,11 +1,13 @@
 #include "db/search.h"
 
 #include <optional>
-#include <set>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include <arrow/array.h>
 #include <arrow/type.h>
+
+#include "file/schema.h"
 
 namespace glaive::db {
 namespace {
@@ -26,22 +28,6 @@ std::optional<int64_t> DimensionOf(const arrow::Array& queries) {
 }
 
 }  // namespace
-
-Result<exec::Selection> SelectColumns(const file::Schema& schema,
-                                      const std::vector<std::string>& names) {
-  exec::Selection selection;
-  selection.columns.emplace();
-  std::set<std::string_view> seen;
-  for (const std::string& name : names) {
-    if (!seen.insert(name).second) {
-      return InvalidInput("Invalid input, duplicate column name: ", name);
-    }
-    std::string expression = name;
-    if (schema.FindTopLevel(name)) expression = file::FormatFieldPath(std::vector{name});
-    selection.columns->emplace_back(name, std::move(expression));
-  }
-  return selection;
-}
 
 Status ResolveSearch(const table::Dataset& dataset, exec::NearestOptions* options) {
   if (options->column.empty()) {

@@ -9,8 +9,8 @@
 #include <arrow/compute/api.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
-#include <arrow/util/byte_size.h>
 
+#include "exec/row_bytes.h"
 #include "exec/spill_file.h"
 #include "runtime/cancel.h"
 
@@ -28,13 +28,6 @@ constexpr int64_t kSpilledBatchBytes = int64_t{4} << 20;
 constexpr int64_t kSpilledBatchRows = 65536;
 // What an entry of a KeyTable costs beside the bytes of its key.
 constexpr int64_t kEntryBytes = 64;
-
-Result<int64_t> BytesOf(const arrow::RecordBatch& batch) {
-  auto bytes = arrow::util::ReferencedBufferSize(batch);
-  // Types whose slices it cannot measure.
-  if (!bytes.ok()) return arrow::util::TotalBufferSize(batch);
-  return bytes;
-}
 
 int64_t KeyBytes(const KeyBatch& keys) {
   int64_t bytes = keys.rows * 8;
@@ -107,8 +100,7 @@ Status MergeSource::Add(BatchPtr batch) {
   const int64_t first_row = num_rows_;
   num_rows_ += batch->num_rows();
   if (!limits_.in_memory) {
-    GLAIVE_ASSIGN_OR_RETURN(const int64_t bytes, BytesOf(*batch));
-    held_bytes_ += bytes;
+    held_bytes_ += RowBytes(*batch);
     if (rows_file_ == nullptr && held_bytes_ > limits_.memory_bytes) {
       GLAIVE_RETURN_NOT_OK(BeginSpilling());
     }
@@ -137,8 +129,7 @@ Status MergeSource::BeginSpilling() {
 }
 
 Status MergeSource::SpillRows(const BatchPtr& batch, int64_t first_row) {
-  GLAIVE_ASSIGN_OR_RETURN(const int64_t bytes, BytesOf(*batch));
-  const int64_t row_bytes = std::max<int64_t>(1, bytes / batch->num_rows());
+  const int64_t row_bytes = std::max<int64_t>(1, RowBytes(*batch) / batch->num_rows());
   const int64_t step =
       std::clamp<int64_t>(kSpilledBatchBytes / row_bytes, 1, kSpilledBatchRows);
   const KeyTable hasher(codec_.fixed(), seed_);

@@ -1,21 +1,16 @@
 #include "exec/update.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include <arrow/array.h>
-#include <arrow/array/util.h>
-#include <arrow/buffer.h>
-#include <arrow/compute/api.h>
 #include <arrow/record_batch.h>
-#include <arrow/scalar.h>
 #include <arrow/type.h>
 
+#include "exec/assignments.h"
 #include "exec/find_rows.h"
 #include "exec/moved_rows.h"
 #include "exec/retry.h"
-#include "expr/predicate.h"
 #include "format/table.pb.h"
 #include "runtime/cancel.h"
 #include "runtime/runtime.h"
@@ -31,14 +26,9 @@ constexpr int64_t kTaskBytes = int64_t{4} << 20;
 
 // How the new rows are made from the old ones, resolved against one snapshot.
 struct UpdatePlan {
-  struct Column {
-    int kept = -1;  // >= 0: this column of the batch of kept columns
-    std::shared_ptr<const expr::ScalarExpr> expression;
-    std::shared_ptr<arrow::Array> value;
-  };
   file::Schema written;                   // all columns of the table
   std::shared_ptr<arrow::Schema> schema;  // of the batches for the writer
-  std::vector<Column> columns;            // one per column of `schema`
+  std::vector<NewColumn> columns;         // one per column of `schema`
   std::unique_ptr<BoundColumns> kept;     // read to be written as they are
   std::unique_ptr<BoundColumns> inputs;   // read for the expressions
   MetaNeeds needs;
@@ -50,92 +40,35 @@ void CollectIds(const file::Field& field, std::vector<uint32_t>* out) {
   for (const file::Field& child : field.children) CollectIds(child, out);
 }
 
-Status CheckAssignments(const table::Dataset& dataset,
-                        const std::vector<Assignment>& assignments) {
-  if (assignments.empty()) {
-    return InvalidInput(
-        "Invalid input, at least one column must be specified in an update");
-  }
-  std::set<std::string> seen;
-  for (const Assignment& assignment : assignments) {
-    if (!seen.insert(assignment.column).second) {
-      return InvalidInput("Invalid input, column '", assignment.column,
-                          "' is given two values in one update");
-    }
-    if (dataset.schema().FindTopLevel(assignment.column) != nullptr) continue;
-    if (auto path = file::ParseFieldPath(assignment.column);
-        path.ok() && path->size() > 1 && dataset.schema().FindByPath(*path) != nullptr) {
-      return NotSupported("updating the member '", assignment.column,
-                          "' of a struct: give the whole column '", (*path)[0],
-                          "' a value");
-    }
-    std::string known;
-    for (const auto& field : dataset.schema().fields()) {
-      known += (known.empty() ? "" : ", ") + field.name;
-    }
-    return InvalidInput("Invalid input, Column '", assignment.column,
-                        "' does not exist in dataset schema; there are: ", known);
-  }
-  return Status::OK();
-}
-
 Result<UpdatePlan> MakePlan(const table::Dataset& dataset,
                             const std::vector<Assignment>& assignments) {
-  GLAIVE_RETURN_NOT_OK(CheckAssignments(dataset, assignments));
   UpdatePlan plan;
   plan.written = dataset.schema();
   const auto stored = dataset.schema().ToArrow();
   const auto shown = dataset.arrow_schema();
+  GLAIVE_ASSIGN_OR_RETURN(plan.columns,
+                          BindAssignments(dataset.schema(), *shown, assignments));
   arrow::FieldVector fields;
   std::vector<file::Field> kept;
   std::vector<std::string> inputs;
   for (int c = 0; c < stored->num_fields(); ++c) {
     const file::Field& field = dataset.schema().fields()[static_cast<size_t>(c)];
-    const auto assignment =
-        std::find_if(assignments.begin(), assignments.end(),
-                     [&](const Assignment& a) { return a.column == field.name; });
-    UpdatePlan::Column column;
-    if (assignment == assignments.end()) {
-      column.kept = static_cast<int>(kept.size());
+    const NewColumn& column = plan.columns[static_cast<size_t>(c)];
+    if (column.kept()) {
       kept.push_back(field);
       fields.push_back(stored->field(c));
-      plan.columns.push_back(std::move(column));
       continue;
     }
     CollectIds(field, &plan.fields_modified);
     // JSON is given as text; the writer brings it into its stored form.
     fields.push_back(shown->field(c));
-    const auto& type = shown->field(c)->type();
-    if (assignment->value != nullptr) {
-      column.value = assignment->value;
-      if (!column.value->type()->Equals(*type)) {
-        auto cast = arrow::compute::Cast(*column.value, type);
-        if (!cast.ok()) {
-          return InvalidInput("Invalid input, the value for column '", field.name,
-                              "' is of type ", column.value->type()->ToString(), ", not ",
-                              type->ToString());
-        }
-        column.value = std::move(*cast);
+    if (column.expression == nullptr) continue;
+    for (const std::string& path : column.expression->columns()) {
+      if (std::find(inputs.begin(), inputs.end(), path) == inputs.end()) {
+        inputs.push_back(path);
       }
-      if (column.value->length() != 1) {
-        return InvalidInput("Invalid input, column '", field.name,
-                            "' needs one value, not ", column.value->length());
-      }
-    } else {
-      auto expression =
-          expr::ScalarExpr::MakeCastTo(assignment->sql, dataset.schema(), type);
-      if (!expression.ok()) {
-        return WithContext(expression.status(), "column '" + field.name + "'");
-      }
-      column.expression = std::move(*expression);
-      for (const std::string& path : column.expression->columns()) {
-        if (std::find(inputs.begin(), inputs.end(), path) == inputs.end()) {
-          inputs.push_back(path);
-        }
-      }
-      plan.needs.Add(column.expression->extra_columns());
     }
-    plan.columns.push_back(std::move(column));
+    plan.needs.Add(column.expression->extra_columns());
   }
   plan.schema = arrow::schema(std::move(fields));
   plan.kept = std::make_unique<BoundColumns>(file::Schema(std::move(kept)),
@@ -144,16 +77,6 @@ Result<UpdatePlan> MakePlan(const table::Dataset& dataset,
   plan.inputs =
       std::make_unique<BoundColumns>(read.WithBlobDescriptors(), dataset.num_fragments());
   return plan;
-}
-
-// `value`, which has one row, `rows` times.
-Result<std::shared_ptr<arrow::Array>> Repeat(const std::shared_ptr<arrow::Array>& value,
-                                             int64_t rows) {
-  GLAIVE_ASSIGN_OR_RETURN(auto zeros, arrow::AllocateBuffer(rows * 8));
-  std::fill_n(zeros->mutable_data(), rows * 8, uint8_t{0});
-  const arrow::Int64Array picks(rows, std::move(zeros));
-  return arrow::compute::Take(*value, picks,
-                              arrow::compute::TakeOptions::NoBoundsCheck());
 }
 
 // What the expressions of a plan see of the chosen rows.
@@ -185,12 +108,13 @@ Result<BatchPtr> MakeRows(const UpdatePlan& plan, const FragmentRows& fragment,
       ReadToRewrite(fragment, *plan.kept, found.start, found.count, found.offsets));
   BatchPtr inputs;
   arrow::ArrayVector arrays;
-  for (const UpdatePlan::Column& column : plan.columns) {
+  int next_kept = 0;
+  for (const NewColumn& column : plan.columns) {
     std::shared_ptr<arrow::Array> array;
-    if (column.kept >= 0) {
-      array = kept->column(column.kept);
+    if (column.kept()) {
+      array = kept->column(next_kept++);
     } else if (column.value != nullptr) {
-      GLAIVE_ASSIGN_OR_RETURN(array, Repeat(column.value, rows));
+      GLAIVE_ASSIGN_OR_RETURN(array, RepeatValue(column.value, rows));
     } else {
       if (inputs == nullptr) {
         const std::vector<int64_t> offsets(found.offsets.begin(), found.offsets.end());

@@ -12,7 +12,7 @@
 #include <arrow/type.h>
 
 #include "exec/plan.h"
-#include "file/schema.h"
+#include "exec/select_columns.h"
 #include "memwal/fresh_schema.h"
 #include "memwal/key_predicate.h"
 #include "memwal/lsm_read.h"
@@ -270,11 +270,9 @@ Result<int64_t> LsmCountRows(LsmSnapshot::Ptr snapshot, const std::string& filte
                              CancelToken* cancel) {
   LsmScanOptions by_key;
   by_key.scan.filter = filter;
-  by_key.scan.select.columns.emplace();
-  for (const std::string& key : LsmSources::Of(*snapshot).keys.names) {
-    by_key.scan.select.columns->emplace_back(
-        key, file::FormatFieldPath(std::vector<std::string>{key}));
-  }
+  GLAIVE_ASSIGN_OR_RETURN(by_key.scan.select,
+                          exec::SelectColumns(snapshot->base()->schema(),
+                                              LsmSources::Of(*snapshot).keys.names));
   GLAIVE_ASSIGN_OR_RETURN(const auto found, ByKey(snapshot, by_key));
   if (found != nullptr) return found->num_rows();
   GLAIVE_ASSIGN_OR_RETURN(const auto sources, LsmSources::All(*snapshot));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,8 +11,8 @@
 #include <arrow/type.h>
 #include <arrow/util/bit_util.h>
 #include <arrow/util/bitmap_ops.h>
-#include <arrow/util/byte_size.h>
 
+#include "exec/row_bytes.h"
 #include "memwal/append_array.h"
 #include "memwal/keys.h"
 #include "runtime/fork.h"
@@ -28,89 +27,12 @@ constexpr int64_t kMaxKeyBytes = int64_t{8} << 30;
 
 using BatchPtr = std::shared_ptr<arrow::RecordBatch>;
 
-// Bytes that rows [begin, begin + count) of `data` take in their buffers; nullopt for
-// layouts that are left to Arrow.
-std::optional<int64_t> BytesOf(const arrow::ArrayData& data, int64_t begin,
-                               int64_t count) {
-  int64_t bytes = 0;
-  if (data.buffers[0] != nullptr) bytes += (count + 7) / 8;
-  begin += data.offset;
-  const auto span_of_offsets = [&]<typename T>(T) -> std::pair<int64_t, int64_t> {
-    bytes += count * static_cast<int64_t>(sizeof(T));  // one each, as upstream counts
-    if (count == 0 || data.buffers[1] == nullptr || data.buffers[1]->size() == 0) {
-      return {0, 0};
-    }
-    const auto* offsets = reinterpret_cast<const T*>(data.buffers[1]->data());
-    return {offsets[begin], offsets[begin + count]};
-  };
-  const auto add_child = [&](int64_t from, int64_t to) -> std::optional<int64_t> {
-    const auto child = BytesOf(*data.child_data[0], from, to - from);
-    if (!child) return std::nullopt;
-    return bytes + *child;
-  };
-  switch (data.type->id()) {
-    case arrow::Type::STRING:
-    case arrow::Type::BINARY: {
-      const auto [from, to] = span_of_offsets(int32_t{});
-      return bytes + to - from;
-    }
-    case arrow::Type::LARGE_STRING:
-    case arrow::Type::LARGE_BINARY: {
-      const auto [from, to] = span_of_offsets(int64_t{});
-      return bytes + to - from;
-    }
-    case arrow::Type::LIST: {
-      const auto [from, to] = span_of_offsets(int32_t{});
-      return add_child(from, to);
-    }
-    case arrow::Type::LARGE_LIST: {
-      const auto [from, to] = span_of_offsets(int64_t{});
-      return add_child(from, to);
-    }
-    case arrow::Type::FIXED_SIZE_LIST: {
-      const int64_t size =
-          static_cast<const arrow::FixedSizeListType&>(*data.type).list_size();
-      return add_child(begin * size, (begin + count) * size);
-    }
-    case arrow::Type::STRUCT: {
-      for (const auto& child : data.child_data) {
-        const auto part = BytesOf(*child, begin, count);
-        if (!part) return std::nullopt;
-        bytes += *part;
-      }
-      return bytes;
-    }
-    default:
-      break;
-  }
-  if (!arrow::is_fixed_width(data.type->id()) ||
-      data.type->id() == arrow::Type::DICTIONARY) {
-    return std::nullopt;
-  }
-  const int64_t bits = static_cast<const arrow::FixedWidthType&>(*data.type).bit_width();
-  return bytes + (count * bits + 7) / 8;
-}
-
-int64_t RowBytes(const arrow::RecordBatch& batch) {
-  int64_t bytes = 0;
-  for (int c = 0; c < batch.num_columns(); ++c) {
-    const arrow::ArrayData& data = *batch.column_data(c);
-    if (const auto part = BytesOf(data, 0, data.length)) {
-      bytes += *part;
-    } else if (auto rest = arrow::util::ReferencedBufferSize(*batch.column(c));
-               rest.ok()) {
-      bytes += *rest;
-    }
-  }
-  return bytes;
-}
-
 // Bytes of the key columns, which have no nulls.
 int64_t KeyValueBytes(const arrow::RecordBatch& batch, const std::vector<int>& columns) {
   int64_t bytes = 0;
   for (const int c : columns) {
     const arrow::ArrayData& data = *batch.column_data(c);
-    bytes += BytesOf(data, 0, data.length).value_or(0);
+    bytes += exec::RowBytes(data, 0, data.length).value_or(0);
     if (data.buffers[0] != nullptr) bytes -= (data.length + 7) / 8;
   }
   return bytes;
@@ -259,7 +181,7 @@ Status Memtable::Append(const BatchVector& batches, Runtime* runtime) {
   std::vector<int64_t> sizes(batches.size());
   const auto look_at = [&](int64_t i) -> Status {
     const auto b = static_cast<size_t>(i);
-    sizes[b] = RowBytes(*batches[b]);
+    sizes[b] = exec::RowBytes(*batches[b]);
     if (!impl.keyed) return Status::OK();
     GLAIVE_ASSIGN_OR_RETURN(keys[b], EncodeKeys(*batches[b], schema_->key_columns()));
     if (build) tags[b] = TagKeys(keys[b]);
@@ -540,7 +462,7 @@ int64_t Memtable::View::key_bytes() const {
 int64_t Memtable::View::row_bytes() const {
   int64_t bytes = 0;
   for (int64_t b = 0; b < state_->num_batches; ++b) {
-    bytes += RowBytes(*state_->impl->slots[static_cast<uint64_t>(b)].batch);
+    bytes += exec::RowBytes(*state_->impl->slots[static_cast<uint64_t>(b)].batch);
   }
   return bytes;
 }

@@ -8,7 +8,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include <arrow/type_fwd.h>
@@ -23,7 +26,7 @@
 namespace glaive::memwal {
 
 // Defaults are upstream's. Keys of `writer_config_defaults` are the names of the fields
-// (see ParseWriterConfig).
+// (see ConfigSettings).
 struct WriterConfig {
   // False: puts return when their rows are visible; the log follows within
   // max_wal_flush_interval or when max_wal_buffer_size is pending. What is not appended
@@ -43,6 +46,19 @@ struct WriterConfig {
   bool write_generation = true;
   uint32_t shard_spec_id = 0;
 };
+// One setting of a writer that has a name.
+struct ConfigSetting {
+  std::string_view name;
+  std::variant<bool WriterConfig::*, int WriterConfig::*, int64_t WriterConfig::*,
+               Durability WriterConfig::*>
+      field;
+  // Whether a table may record a default for it.
+  bool is_default = true;
+};
+std::span<const ConfigSetting> ConfigSettings();
+// "fsync" or "os"; nullopt for other names.
+std::optional<Durability> ParseDurability(std::string_view name);
+
 // Values of a table's writer_config_defaults over `config`; unknown and unparsable ones
 // are left out, as upstream does.
 WriterConfig ApplyConfigDefaults(const std::map<std::string, std::string>& defaults,

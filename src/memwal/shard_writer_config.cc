@@ -9,7 +9,7 @@
 namespace glaive::memwal {
 namespace {
 
-void TakeNumber(const std::string& text, int64_t* out) {
+void Take(const std::string& text, int64_t* out) {
   // As upstream's unsigned numbers: no sign, no blanks, nothing behind.
   if (text.empty() || text.front() == '-') return;
   int64_t value = 0;
@@ -18,16 +18,35 @@ void TakeNumber(const std::string& text, int64_t* out) {
   if (parsed.ec == std::errc() && parsed.ptr == end) *out = value;
 }
 
-void TakeNumber(const std::string& text, int* out) {
+void Take(const std::string& text, int* out) {
   int64_t value = *out;
-  TakeNumber(text, &value);
+  Take(text, &value);
   if (value <= std::numeric_limits<int>::max()) *out = static_cast<int>(value);
 }
 
-void TakeSwitch(const std::string& text, bool* out) {
+void Take(const std::string& text, bool* out) {
   if (text == "true") *out = true;
   if (text == "false") *out = false;
 }
+
+void Take(const std::string& text, Durability* out) {
+  *out = ParseDurability(text).value_or(*out);
+}
+
+constexpr ConfigSetting kSettings[] = {
+    {"durable_write", &WriterConfig::durable_write},
+    // Ours alone; others leave it out.
+    {"durability", &WriterConfig::durability},
+    {"max_wal_buffer_size", &WriterConfig::max_wal_buffer_size},
+    {"max_wal_flush_interval_ms", &WriterConfig::max_wal_flush_interval_ms},
+    {"max_wal_persist_retries", &WriterConfig::max_wal_persist_retries},
+    {"wal_persist_retry_base_delay_ms", &WriterConfig::wal_persist_retry_base_delay_ms},
+    {"max_memtable_size", &WriterConfig::max_memtable_size},
+    {"max_memtable_rows", &WriterConfig::max_memtable_rows},
+    {"max_memtable_batches", &WriterConfig::max_memtable_batches},
+    {"max_unflushed_memtable_bytes", &WriterConfig::max_unflushed_memtable_bytes},
+    {"write_generation", &WriterConfig::write_generation, /*is_default=*/false},
+};
 
 Status CheckNotNegative(std::string_view name, int64_t value) {
   if (value >= 0) return Status::OK();
@@ -36,31 +55,21 @@ Status CheckNotNegative(std::string_view name, int64_t value) {
 
 }  // namespace
 
+std::span<const ConfigSetting> ConfigSettings() { return kSettings; }
+
+std::optional<Durability> ParseDurability(std::string_view name) {
+  if (name == "fsync") return Durability::kFsync;
+  if (name == "os") return Durability::kOs;
+  return std::nullopt;
+}
+
 WriterConfig ApplyConfigDefaults(const std::map<std::string, std::string>& defaults,
                                  WriterConfig config) {
-  for (const auto& [key, text] : defaults) {
-    if (key == "durable_write") {
-      TakeSwitch(text, &config.durable_write);
-    } else if (key == "durability") {  // ours alone; others leave it out
-      if (text == "os") config.durability = Durability::kOs;
-      if (text == "fsync") config.durability = Durability::kFsync;
-    } else if (key == "max_wal_buffer_size") {
-      TakeNumber(text, &config.max_wal_buffer_size);
-    } else if (key == "max_wal_flush_interval_ms") {
-      TakeNumber(text, &config.max_wal_flush_interval_ms);
-    } else if (key == "max_wal_persist_retries") {
-      TakeNumber(text, &config.max_wal_persist_retries);
-    } else if (key == "wal_persist_retry_base_delay_ms") {
-      TakeNumber(text, &config.wal_persist_retry_base_delay_ms);
-    } else if (key == "max_memtable_size") {
-      TakeNumber(text, &config.max_memtable_size);
-    } else if (key == "max_memtable_rows") {
-      TakeNumber(text, &config.max_memtable_rows);
-    } else if (key == "max_memtable_batches") {
-      TakeNumber(text, &config.max_memtable_batches);
-    } else if (key == "max_unflushed_memtable_bytes") {
-      TakeNumber(text, &config.max_unflushed_memtable_bytes);
-    }
+  for (const ConfigSetting& setting : kSettings) {
+    if (!setting.is_default) continue;
+    const auto given = defaults.find(std::string(setting.name));
+    if (given == defaults.end()) continue;
+    std::visit([&](auto field) { Take(given->second, &(config.*field)); }, setting.field);
   }
   return config;
 }

@@ -1,39 +1,28 @@
 #include "memwal/upkeep.h"
 
-#include <pthread.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <condition_variable>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
-
-#include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include "base/settings.h"
 #include "io/object_store.h"
 #include "memwal/converge.h"
 #include "memwal/lease.h"
 #include "runtime/cancel.h"
-#include "runtime/fork.h"
-#include "runtime/inline_scope.h"
 #include "runtime/process_worker.h"
 #include "table/cleanup.h"
 
 namespace glaive::memwal {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = BackgroundWorker::Clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstBackoff{20};
 constexpr milliseconds kLastBackoff{5000};
-constexpr milliseconds kForkPatience{2000};
 // While somebody else holds the lease.
 constexpr milliseconds kLeasePause{1000};
 constexpr milliseconds kLeaseDuration{60000};
@@ -41,7 +30,6 @@ constexpr milliseconds kLeaseDuration{60000};
 constexpr milliseconds kLeastCollectPause{1000};
 // Beyond this many generations a lookup opens too many files: nothing is waited for.
 constexpr int64_t kMostFanOut = 8;
-constexpr int kNiceness = 10;
 
 using Key = std::pair<std::string, ShardId>;  // root of the table, shard
 
@@ -54,40 +42,30 @@ struct Entry {
   int64_t waiting = 0;  // generations, as far as is known
 };
 
-class Worker {
+class Worker final : public BackgroundWorker {
  public:
   void Note(const table::Dataset::Ptr& base, const ShardId& shard, int64_t waiting,
             const UpkeepSettings& settings) {
     std::lock_guard lock(mutex_);
-    if (stop_ || waiting <= 0) return;
+    if (stopped() || waiting <= 0) return;
     const auto now = Clock::now();
-    Entry& entry = entries_[{base->env().store->root(), shard}];
-    if (entry.base == nullptr || entry.base->version() < base->version()) {
-      entry.base = base;
-    }
-    entry.settings = settings;
+    Entry& entry = EntryOf(base, shard, settings);
     entry.waiting = waiting;
     const bool due = waiting >= std::min(settings.max_generations, kMostFanOut);
     auto when = due ? now + entry.backoff : now + settings.max_wait;
     if (!entry.compact_at || when < *entry.compact_at) entry.compact_at = when;
-    if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
-    changed_.notify_all();
+    Wake();
   }
 
   void NoteMerged(const table::Dataset::Ptr& base, const ShardId& shard,
                   const UpkeepSettings& settings) {
     std::lock_guard lock(mutex_);
-    if (stop_) return;
-    Entry& entry = entries_[{base->env().store->root(), shard}];
-    if (entry.base == nullptr || entry.base->version() < base->version()) {
-      entry.base = base;
-    }
-    entry.settings = settings;
+    if (stopped()) return;
+    Entry& entry = EntryOf(base, shard, settings);
     if (!entry.collect_at) {
       entry.collect_at = Clock::now() + settings.collect_grace + milliseconds(100);
     }
-    if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
-    changed_.notify_all();
+    Wake();
   }
 
   // The newest version of the base that is known.
@@ -103,52 +81,29 @@ class Worker {
 
   bool WaitForFanOut(const Key& key, int64_t most_generations, milliseconds most) {
     std::unique_lock lock(mutex_);
-    return idle_.wait_for(lock, most, [&] {
+    return WaitUntil(&lock, most, [&] {
       const auto found = entries_.find(key);
-      return stop_ || found == entries_.end() ||
+      return stopped() || found == entries_.end() ||
              found->second.waiting <= most_generations;
     });
   }
 
   bool Wait(milliseconds most) {
     std::unique_lock lock(mutex_);
-    return idle_.wait_for(lock, most, [this] {
+    return WaitUntil(&lock, most, [this] {
       const auto now = Clock::now();
-      return !busy_ && std::none_of(entries_.begin(), entries_.end(), [&](const auto& e) {
-        return (e.second.compact_at && *e.second.compact_at <= now) ||
-               (e.second.compact_at && e.second.backoff.count() > 0) ||
-               (e.second.collect_at && *e.second.collect_at <= now);
-      });
+      return !busy() &&
+             std::none_of(entries_.begin(), entries_.end(), [&](const auto& e) {
+               return (e.second.compact_at && *e.second.compact_at <= now) ||
+                      (e.second.compact_at && e.second.backoff.count() > 0) ||
+                      (e.second.collect_at && *e.second.collect_at <= now);
+             });
     });
   }
 
   bool IsRunning(const Key& key) {
     std::lock_guard lock(mutex_);
     return running_key_ && *running_key_ == key;
-  }
-
-  void Stop() {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
-      if (running_) running_->Cancel();
-      changed_.notify_all();
-    }
-    if (thread_.joinable()) thread_.join();
-  }
-
-  // Lets the thread come to rest before a fork, so that the child inherits no lock that
-  // it holds.
-  void Pause() {
-    std::unique_lock lock(mutex_);
-    paused_ = true;
-    if (running_) running_->Cancel();
-    idle_.wait_for(lock, kForkPatience, [this] { return !busy_; });
-  }
-  void Resume() {
-    std::lock_guard lock(mutex_);
-    paused_ = false;
-    changed_.notify_all();
   }
 
  private:
@@ -158,6 +113,16 @@ class Worker {
     bool compact = false;
     bool collect = false;
   };
+
+  Entry& EntryOf(const table::Dataset::Ptr& base, const ShardId& shard,
+                 const UpkeepSettings& settings) {
+    Entry& entry = entries_[{base->env().store->root(), shard}];
+    if (entry.base == nullptr || entry.base->version() < base->version()) {
+      entry.base = base;
+    }
+    entry.settings = settings;
+    return entry;
+  }
 
   // What is due first, or when to look again.
   std::optional<Job> Next(Clock::time_point* wake) {
@@ -184,38 +149,18 @@ class Worker {
     return std::nullopt;
   }
 
-  void Loop() {
-    // Of this thread only, as Linux has it.
-    const auto self = static_cast<id_t>(::syscall(SYS_gettid));
-    ::setpriority(PRIO_PROCESS, self, kNiceness);
-    const InlineScope no_helpers;
-    std::unique_lock lock(mutex_);
-    while (!stop_) {
-      Clock::time_point wake = Clock::now() + std::chrono::hours(1);
-      auto job = paused_ ? std::nullopt : Next(&wake);
-      if (job) {
-        Run(*job, &lock);
-        continue;
-      }
-      idle_.notify_all();
-      if (paused_) {
-        changed_.wait(lock);
-      } else {
-        changed_.wait_until(lock, wake);
-      }
-    }
+  std::optional<Clock::time_point> Step(Lock* lock) override {
+    Clock::time_point wake;
+    const auto job = Next(&wake);
+    if (!job) return wake;
+    Run(*job, lock);
+    return std::nullopt;
   }
 
-  void Run(const Job& job, std::unique_lock<std::mutex>* lock) {
-    auto token = std::make_shared<CancelToken>();
-    running_ = token;
+  void Run(const Job& job, Lock* lock) {
+    Done done;
     running_key_ = job.key;
-    busy_ = true;
-    lock->unlock();
-    Done done = Work(job, token.get());
-    lock->lock();
-    busy_ = false;
-    running_.reset();
+    Work(lock, [&](CancelToken* cancel) { done.status = TryWork(job, cancel, &done); });
     running_key_.reset();
     Entry& entry = entries_[job.key];
     if (entry.base == nullptr) {
@@ -230,7 +175,6 @@ class Worker {
       entry.waiting =
           done.waiting + std::max<int64_t>(0, entry.waiting - job.entry.waiting);
     }
-    idle_.notify_all();
     const auto sooner = [](std::optional<Clock::time_point>* at, Clock::time_point when) {
       if (!*at || when < **at) *at = when;
     };
@@ -281,12 +225,6 @@ class Worker {
     bool later = false;   // something is too young to be collected
     int64_t waiting = 0;
   };
-  static Done Work(const Job& job, CancelToken* cancel) {
-    Done done;
-    done.status = TryWork(job, cancel, &done);
-    return done;
-  }
-
   static Status TryWork(const Job& job, CancelToken* cancel, Done* done) {
     table::Dataset::Ptr base = job.entry.base;
     const ShardId& shard = job.key.second;
@@ -316,17 +254,9 @@ class Worker {
     return Status::OK();
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::condition_variable idle_;
   // Guarded by mutex_:
   std::map<Key, Entry> entries_;
-  std::shared_ptr<CancelToken> running_;
   std::optional<Key> running_key_;
-  bool busy_ = false;
-  bool paused_ = false;
-  bool stop_ = false;
-  std::thread thread_;
 };
 
 ForkAware<Worker>& TheWorker() { return ProcessWorker<Worker>(); }
