@@ -68,7 +68,9 @@ struct LsmWriteOptions {
 // the writers of their shards: acknowledged rows are durable and visible on return. Of
 // rows with one key the last counts. A call of moderate size is one put per shard; larger
 // ones are several, each durable by itself. InvalidInput: no primary key, null shard
-// values; Fenced when another process took the shard (the next call takes it back).
+// values; Fenced when another process took the shard (the next call takes it back). Where
+// a column that is no part of the key decides the shard, a row whose value changes moves:
+// what its old shard holds of it is merged into the base first, within the call.
 Result<LsmWriteOutcome> LsmUpsert(const table::Dataset::Ptr& base,
                                   std::shared_ptr<arrow::RecordBatchReader> rows,
                                   const LsmWriteOptions& options);
@@ -76,9 +78,8 @@ Result<LsmWriteOutcome> LsmUpsert(const table::Dataset::Ptr& base,
 Result<LsmWriteOutcome> LsmDelete(const table::Dataset::Ptr& base,
                                   const std::string& predicate,
                                   const LsmWriteOptions& options);
-// exec::Update over fresh rows and base. A row whose key changes is deleted under the old
-// one. NotSupported: assignments to a column that decides the shard and is not part of
-// the key, since the old row would stay in its shard.
+// exec::Update over fresh rows and base. A row whose key changes is written under the new
+// key first and deleted under the old one then.
 Result<LsmWriteOutcome> LsmUpdate(const table::Dataset::Ptr& base,
                                   const exec::UpdateOptions& update,
                                   const LsmWriteOptions& options);

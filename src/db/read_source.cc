@@ -13,10 +13,6 @@
 namespace glaive::db {
 namespace {
 
-constexpr char kUseBase[] =
-    "; set use_lsm(false) to read the base table only (results will exclude "
-    "un-compacted MemWAL data)";
-
 memwal::LsmScanOptions WithFresh(exec::ScanOptions options) {
   memwal::LsmScanOptions out;
   out.scan = std::move(options);
@@ -90,12 +86,8 @@ Result<std::string> ExplainNearest(const ReadSource& source,
 Result<std::shared_ptr<arrow::Table>> TakeOffsets(const ReadSource& source,
                                                   std::span<const int64_t> offsets,
                                                   const exec::Selection& select) {
-  if (source.fresh && !source.fresh->only_base()) {
-    return NotSupported(
-        "not supported: the MemWAL LSM scanner does not support take by row offset (",
-        "positions count the rows of the base table)", kUseBase);
-  }
-  return exec::TakeOffsets(*source.base, offsets, select);
+  if (!source.fresh) return exec::TakeOffsets(*source.base, offsets, select);
+  return memwal::LsmTakeOffsets(source.fresh, offsets, select);
 }
 
 Result<std::shared_ptr<arrow::Table>> TakeRowIds(const ReadSource& source,

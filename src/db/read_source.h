@@ -46,8 +46,7 @@ Result<std::string> ExplainScan(const ReadSource& source,
                                 const exec::ScanOptions& options);
 Result<std::string> ExplainNearest(const ReadSource& source,
                                    const exec::NearestOptions& options);
-// Positions count the rows of the base, so that fresh rows are in the way: NotSupported
-// while there are some.
+// Positions in a scan: fresh rows come first.
 Result<std::shared_ptr<arrow::Table>> TakeOffsets(const ReadSource& source,
                                                   std::span<const int64_t> offsets,
                                                   const exec::Selection& select);

@@ -75,9 +75,9 @@ Result<int64_t> FlushShard(const table::Dataset::Ptr& base, const ShardId& shard
 // What is left of the generations that a checkpoint is to bring into the base.
 class Targets {
  public:
-  static Result<Targets> Of(const table::Dataset& base) {
+  static Result<Targets> Of(const table::Dataset& base,
+                            const std::vector<ShardId>& shards) {
     Targets targets;
-    GLAIVE_ASSIGN_OR_RETURN(const auto shards, ListShards(*base.env().store));
     for (const ShardId& shard : shards) {
       ShardManifests manifests(base.env().store, shard);
       GLAIVE_ASSIGN_OR_RETURN(const Waiting waiting, FindWaiting(base, manifests));
@@ -132,6 +132,17 @@ Result<CompactOutcome> CompactShards(table::Dataset::Ptr base,
   return total;
 }
 
+Result<int64_t> FlushShards(const table::Dataset::Ptr& base,
+                            const std::vector<ShardId>& shards) {
+  GLAIVE_ASSIGN_OR_RETURN(const auto details, RequireDetails(*base));
+  int64_t made = 0;
+  for (const ShardId& shard : shards) {
+    GLAIVE_ASSIGN_OR_RETURN(const int64_t flushed, FlushShard(base, shard, *details));
+    made += flushed;
+  }
+  return made;
+}
+
 bool LostToOthers(const Status& status) {
   return KindOf(status) == ErrorKind::kRetryableConflict ||
          KindOf(status) == ErrorKind::kTooManyRetries;
@@ -141,14 +152,8 @@ bool LostToOthers(const Status& status) {
 
 Result<int64_t> FlushLsm(const table::Dataset::Ptr& base) {
   GLAIVE_ASSIGN_OR_RETURN(const auto latest, base->Latest());
-  GLAIVE_ASSIGN_OR_RETURN(const auto details, RequireDetails(*latest));
-  GLAIVE_ASSIGN_OR_RETURN(auto shards, ListShards(*latest->env().store));
-  int64_t made = 0;
-  for (const ShardId& shard : shards) {
-    GLAIVE_ASSIGN_OR_RETURN(const int64_t flushed, FlushShard(latest, shard, *details));
-    made += flushed;
-  }
-  return made;
+  GLAIVE_ASSIGN_OR_RETURN(const auto shards, ListShards(*latest->env().store));
+  return FlushShards(latest, shards);
 }
 
 Result<CompactOutcome> CompactLsm(table::Dataset::Ptr base,
@@ -165,10 +170,15 @@ Result<CheckpointOutcome> CheckpointLsm(table::Dataset::Ptr base,
   const auto out_of_time = [&] {
     return options.timeout && Clock::now() - began >= *options.timeout;
   };
-  GLAIVE_RETURN_NOT_OK(FlushLsm(base).status());
+  GLAIVE_ASSIGN_OR_RETURN(base, base->Latest());
+  std::vector<ShardId> shards = options.shards;
+  if (shards.empty()) {
+    GLAIVE_ASSIGN_OR_RETURN(shards, ListShards(*base->env().store));
+  }
+  GLAIVE_RETURN_NOT_OK(FlushShards(base, shards).status());
   CheckpointOutcome outcome;
   GLAIVE_ASSIGN_OR_RETURN(outcome.base, base->Latest());
-  GLAIVE_ASSIGN_OR_RETURN(Targets targets, Targets::Of(*outcome.base));
+  GLAIVE_ASSIGN_OR_RETURN(Targets targets, Targets::Of(*outcome.base, shards));
   const int64_t total = targets.remaining();
   int idle = 0;
   while (targets.remaining() > 0 && !out_of_time()) {

@@ -114,6 +114,7 @@ Result<CompactOutcome> CompactLsm(table::Dataset::Ptr base,
 
 struct CheckpointOptions {
   CompactOptions compact;
+  std::vector<ShardId> shards;  // empty: all
   std::optional<std::chrono::milliseconds> timeout;
   // Generations of the target set that are left, after each pass.
   std::function<void(int64_t remaining, int64_t total)> progress;

@@ -6,12 +6,14 @@
 #include <functional>
 #include <limits>
 #include <new>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include <arrow/array.h>
 #include <arrow/array/concatenate.h>
+#include <arrow/chunked_array.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
@@ -21,6 +23,7 @@
 #include "memwal/bloom.h"
 #include "memwal/btree_files.h"
 #include "memwal/pk_sidecar.h"
+#include "memwal/vector_index_files.h"
 #include "runtime/runtime.h"
 #include "table/deletion_file.h"
 #include "table/deletion_vector.h"
@@ -38,27 +41,39 @@ using lance::table::IndexMetadata;
 constexpr char kIndicesDir[] = "_indices";
 constexpr char kBtreeDetails[] = "/lance.table.BTreeIndexDetails";
 constexpr int64_t kBtreePageRows = 4096;
+// Without content: what is in them is in the index file as well.
+constexpr char kVectorDetails[] = "/lance.index.pb.VectorIndexDetails";
+constexpr int kVectorIndexVersion = 1;
 // The first and only version of a generation, and its only fragment.
 constexpr uint64_t kVersion = 1;
 constexpr uint32_t kFragment = 0;
 
-// A column of the storage schema, perhaps a member of a struct, over all batches.
-Result<ArrayPtr> Column(const BatchVector& batches, const std::string& path) {
+// A column of the storage schema, perhaps a member of a struct, of each batch; empty when
+// there is none of that name.
+Result<arrow::ArrayVector> ColumnParts(const BatchVector& batches,
+                                       const std::string& path) {
   GLAIVE_ASSIGN_OR_RETURN(const auto names, file::ParseFieldPath(path));
   arrow::ArrayVector parts;
   for (const auto& batch : batches) {
     ArrayPtr part = batch->GetColumnByName(names[0]);
     for (size_t i = 1; part != nullptr && i < names.size(); ++i) {
-      if (part->type_id() != arrow::Type::STRUCT) return ArrayPtr();
+      if (part->type_id() != arrow::Type::STRUCT) return arrow::ArrayVector();
       const auto& parent = static_cast<const arrow::StructArray&>(*part);
       const int child = parent.struct_type()->GetFieldIndex(names[i]);
-      if (child < 0) return ArrayPtr();
+      if (child < 0) return arrow::ArrayVector();
       // Null where the struct is.
       GLAIVE_ASSIGN_OR_RETURN(part, parent.GetFlattenedField(child));
     }
-    if (part == nullptr) return ArrayPtr();
+    if (part == nullptr) return arrow::ArrayVector();
     parts.push_back(std::move(part));
   }
+  return parts;
+}
+
+// The same as one array; null when there is none of that name.
+Result<ArrayPtr> Column(const BatchVector& batches, const std::string& path) {
+  GLAIVE_ASSIGN_OR_RETURN(const auto parts, ColumnParts(batches, path));
+  if (parts.empty()) return ArrayPtr();
   if (parts.size() == 1) return parts[0];
   return arrow::Concatenate(parts);
 }
@@ -103,7 +118,8 @@ class GenerationWriter {
       : env_{base.runtime, base.store->Child(directory)},
         rows_(rows),
         options_(options),
-        indices_(options.btree_indices.size()) {}
+        indices_(options.btree_indices.size()),
+        vector_indices_(options.vector_indices.size()) {}
 
   Status Run() {
     const FreshSchema& schema = rows_.schema();
@@ -119,6 +135,9 @@ class GenerationWriter {
     }
     for (size_t i = 0; i < indices_.size(); ++i) {
       tasks.push_back([this, i] { return WriteIndex(i); });
+    }
+    for (size_t i = 0; i < vector_indices_.size(); ++i) {
+      tasks.push_back([this, i] { return WriteVectorIndex(i); });
     }
     tasks.push_back([this] { return WriteBloom(); });
     if (!keys_.empty()) {
@@ -172,13 +191,7 @@ class GenerationWriter {
   Status WriteIndex(size_t i) {
     const auto& [name, path] = options_.btree_indices[i];
     GLAIVE_ASSIGN_OR_RETURN(const ArrayPtr column, Column(rows_.batches(), path));
-    const auto names = file::ParseFieldPath(path);
-    const file::Field* field =
-        names.ok() ? rows_.schema().generation().FindByPath(*names) : nullptr;
-    if (column == nullptr || field == nullptr) {
-      return InvalidInput("index '", name, "' is over column '", path,
-                          "', which the shard's writer does not know: open it again");
-    }
+    if (column == nullptr) return UnknownColumn(name, path);
     auto keys = SortKeys(column);
     if (!keys.ok()) return WithContext(keys.status(), "index '" + name + "'");
     const std::string uuid = table::NewUuidBytes();
@@ -188,19 +201,8 @@ class GenerationWriter {
                         std::string(kIndicesDir) + "/" + table::FormatUuid(uuid), column,
                         SortedRows(*keys), file::FileVersion::k2_2, kBtreePageRows));
 
+    GLAIVE_ASSIGN_OR_RETURN(indices_[i], Entry(uuid, name, path, kBtreeDetails, 0));
     IndexMetadata& index = indices_[i];
-    index.mutable_uuid()->set_uuid(uuid);
-    index.add_fields(field->id);
-    index.set_name(name);
-    index.set_dataset_version(kVersion);
-    const std::vector<uint8_t> covered =
-        table::DeletionVector::FromOffsets(std::span(&kFragment, 1))->ToBitmap();
-    index.set_fragment_bitmap(covered.data(), covered.size());
-    index.mutable_index_details()->set_type_url(kBtreeDetails);
-    index.set_index_version(0);
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    index.set_created_at(static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::milliseconds>(now).count()));
     const auto add_file = [&](const char* path_in_index, int64_t size) {
       auto* file = index.add_files();
       file->set_path(path_in_index);
@@ -211,17 +213,65 @@ class GenerationWriter {
     return Status::OK();
   }
 
+  // Left out when there is no vector to find.
+  Status WriteVectorIndex(size_t i) {
+    const GenerationVectorIndex& wanted = options_.vector_indices[i];
+    GLAIVE_ASSIGN_OR_RETURN(auto parts, ColumnParts(rows_.batches(), wanted.column));
+    if (parts.empty()) return UnknownColumn(wanted.name, wanted.column);
+    const std::string uuid = table::NewUuidBytes();
+    GLAIVE_ASSIGN_OR_RETURN(
+        const bool any,
+        WriteVectorIndexFiles(
+            *env_.store, std::string(kIndicesDir) + "/" + table::FormatUuid(uuid),
+            arrow::ChunkedArray(std::move(parts)), wanted.metric, options_.file_version));
+    if (!any) return Status::OK();
+    GLAIVE_ASSIGN_OR_RETURN(
+        vector_indices_[i],
+        Entry(uuid, wanted.name, wanted.column, kVectorDetails, kVectorIndexVersion));
+    return Status::OK();
+  }
+
+  static Status UnknownColumn(const std::string& index, const std::string& path) {
+    return InvalidInput("index '", index, "' is over column '", path,
+                        "', which the shard's writer does not know: open it again");
+  }
+
+  // An index of all rows, as the manifest lists it.
+  Result<IndexMetadata> Entry(const std::string& uuid, const std::string& name,
+                              const std::string& path, const char* details,
+                              int version) const {
+    const auto names = file::ParseFieldPath(path);
+    const file::Field* field =
+        names.ok() ? rows_.schema().generation().FindByPath(*names) : nullptr;
+    if (field == nullptr) return UnknownColumn(name, path);
+    IndexMetadata index;
+    index.mutable_uuid()->set_uuid(uuid);
+    index.add_fields(field->id);
+    index.set_name(name);
+    index.set_dataset_version(kVersion);
+    const std::vector<uint8_t> covered =
+        table::DeletionVector::FromOffsets(std::span(&kFragment, 1))->ToBitmap();
+    index.set_fragment_bitmap(covered.data(), covered.size());
+    index.mutable_index_details()->set_type_url(details);
+    index.set_index_version(version);
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    index.set_created_at(static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(now).count()));
+    return index;
+  }
+
   Status WriteManifest() {
     table::ReadyDataset ready;
     ready.schema = rows_.schema().generation();
     ready.file_version = options_.file_version;
     if (deletions_ != nullptr) *fragment_.mutable_deletion_file() = *deletions_;
     ready.fragments.push_back(std::move(fragment_));
-    if (!indices_.empty()) {
-      lance::table::IndexSection section;
-      for (IndexMetadata& index : indices_) *section.add_indices() = std::move(index);
-      ready.index_section = section.SerializeAsString();
+    lance::table::IndexSection section;
+    for (IndexMetadata& index : indices_) *section.add_indices() = std::move(index);
+    for (std::optional<IndexMetadata>& index : vector_indices_) {
+      if (index) *section.add_indices() = std::move(*index);
     }
+    if (section.indices_size() > 0) ready.index_section = section.SerializeAsString();
     return table::CreateReadyDataset(env_, ready);
   }
 
@@ -232,6 +282,8 @@ class GenerationWriter {
   DataFragment fragment_;
   std::unique_ptr<lance::table::DeletionFile> deletions_;
   std::vector<IndexMetadata> indices_;  // as options_.btree_indices
+  // As options_.vector_indices; unset: no vectors.
+  std::vector<std::optional<IndexMetadata>> vector_indices_;
 };
 
 }  // namespace

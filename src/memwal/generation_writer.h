@@ -16,11 +16,19 @@
 
 namespace glaive::memwal {
 
+// A vector index that a generation gets: exact, whatever kind the base's index is.
+struct GenerationVectorIndex {
+  std::string name;
+  std::string column;  // fixed-size lists of float32
+  std::string metric;  // "l2", "cosine" or "dot"
+};
+
 struct GenerationOptions {
   file::FileVersion file_version = file::kDefaultFileVersion;  // the base table's
   // Names of scalar indices of the base that the generation gets as well (BTree on one
   // column); name and column.
   std::vector<std::pair<std::string, std::string>> btree_indices;
+  std::vector<GenerationVectorIndex> vector_indices;
 };
 
 // Writes all rows of `rows` in their order into a new directory of the shard (`base`: the

@@ -232,4 +232,39 @@ Result<std::shared_ptr<arrow::Table>> LsmLookup(LsmSnapshot::Ptr snapshot,
   return arrow::Table::FromRecordBatches(schema, lookup.TakeBatches());
 }
 
+Result<std::vector<ShardId>> LsmShardsBeside(const LsmSnapshot::Ptr& snapshot,
+                                             const arrow::RecordBatch& keys,
+                                             const ShardId& home) {
+  const LsmSnapshot::Impl& impl = LsmSources::Of(*snapshot);
+  GLAIVE_ASSIGN_OR_RETURN(const Wanted wanted, Encode(impl.keys, keys));
+  const auto holds = [&](const ShardSources& shard) -> Result<bool> {
+    for (const Memtable::View& view : shard.memory) {
+      for (const int64_t k : wanted.open) {
+        if (view.Find(wanted.keys[k]) >= 0) return true;
+      }
+    }
+    for (const Generation::Ptr& generation : shard.generations) {
+      std::shared_ptr<const GenerationKeys> held;
+      for (const int64_t k : wanted.open) {
+        GLAIVE_ASSIGN_OR_RETURN(const bool may,
+                                generation->MayContain(wanted.columns, k));
+        if (!may) continue;
+        if (held == nullptr) {
+          GLAIVE_ASSIGN_OR_RETURN(held, generation->keys());
+        }
+        if (held->Find(wanted.keys[k]) >= 0) return true;
+      }
+    }
+    return false;
+  };
+  std::vector<ShardId> beside;
+  for (const ShardSources& shard : impl.shards) {
+    if (shard.shard == home) continue;
+    GLAIVE_ASSIGN_OR_RETURN(const bool found, holds(shard));
+    if (found) beside.push_back(shard.shard);
+  }
+  std::sort(beside.begin(), beside.end());
+  return beside;
+}
+
 }  // namespace glaive::memwal

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,18 @@ Result<std::shared_ptr<arrow::Table>> LsmNearest(LsmSnapshot::Ptr snapshot,
 Result<std::shared_ptr<arrow::Table>> LsmLookup(LsmSnapshot::Ptr snapshot,
                                                 const arrow::RecordBatch& keys,
                                                 const exec::Selection& select);
+
+// Shards other than `home` that hold versions of some of the keys (given as for
+// LsmLookup), or say that they were deleted, which are not in the base yet; ascending.
+Result<std::vector<ShardId>> LsmShardsBeside(const LsmSnapshot::Ptr& snapshot,
+                                             const arrow::RecordBatch& keys,
+                                             const ShardId& home);
+
+// Rows by their positions in a scan of everything; any order, repeats allowed, the result
+// in the order asked for. InvalidInput when one is out of range.
+Result<std::shared_ptr<arrow::Table>> LsmTakeOffsets(LsmSnapshot::Ptr snapshot,
+                                                     std::span<const int64_t> offsets,
+                                                     const exec::Selection& select);
 
 std::string ExplainLsmScan(const LsmSnapshot& snapshot, const LsmScanOptions& options);
 

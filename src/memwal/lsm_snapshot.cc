@@ -8,11 +8,13 @@
 #include <arrow/type.h>
 
 #include "exec/scan.h"
+#include "format/memwal.pb.h"
 #include "io/object_store.h"
 #include "memwal/log_tail.h"
 #include "memwal/lsm_sources.h"
 #include "memwal/lsm_state.h"
 #include "memwal/mem_wal_index.h"
+#include "memwal/sharding.h"
 
 namespace glaive::memwal {
 namespace {
@@ -204,7 +206,11 @@ Result<LsmSnapshot::Ptr> LsmSnapshot::Open(Dataset::Ptr base, Freshness freshnes
       names.emplace_back(shard, NamesOf(captured->manifest, merged));
       all.push_back(std::move(*captured));
     }
-    if (stale && attempt < kMaxAttempts) {
+    // A row that moved to another shard is in the base before it is there: a version that
+    // came meanwhile may have it twice.
+    const bool moving = details->sharding_specs_size() == 1 && shards.size() > 1 &&
+                        RowsMayMove(details->sharding_specs(0), impl->keys.ids);
+    if ((stale || moving) && attempt < kMaxAttempts) {
       GLAIVE_ASSIGN_OR_RETURN(auto latest, base->Latest());
       if (latest->version() != base->version()) {
         base = std::move(latest);

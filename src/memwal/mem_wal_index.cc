@@ -10,6 +10,7 @@
 #include "format/transaction.pb.h"
 #include "io/object_store.h"
 #include "memwal/fresh_schema.h"
+#include "memwal/maintained_indices.h"
 #include "memwal/sharding.h"
 #include "runtime/runtime.h"
 #include "table/names.h"
@@ -72,7 +73,8 @@ Result<std::shared_ptr<const MemWalDetails>> ParseDetails(const table::Dataset& 
   return std::shared_ptr<const MemWalDetails>(std::move(details));
 }
 
-Status CheckMaintainable(const lance::table::IndexSection& section,
+Status CheckMaintainable(const table::Dataset& base,
+                         const lance::table::IndexSection& section,
                          const std::string& name) {
   const auto found =
       std::find_if(section.indices().begin(), section.indices().end(),
@@ -84,7 +86,8 @@ Status CheckMaintainable(const lance::table::IndexSection& section,
   const std::string& url = found->index_details().type_url();
   const std::string_view type = std::string_view(url).substr(url.rfind('.') + 1);
   for (const std::string_view known : kMaintainable) {
-    if (type == known) return Status::OK();
+    if (type != known) continue;
+    return type == "VectorIndexDetails" ? CheckVectorIndex(base, *found) : Status::OK();
   }
   return InvalidInput("index '", name, "' has type ", url,
                       ", which no registered plugin maintains. Supported: "
@@ -100,7 +103,7 @@ Result<MemWalDetails> MakeDetails(const table::Dataset& base,
   details.set_maintain_all_indexes(!options.maintained_indexes.has_value());
   if (options.maintained_indexes) {
     for (const std::string& name : *options.maintained_indexes) {
-      GLAIVE_RETURN_NOT_OK(CheckMaintainable(section, name));
+      GLAIVE_RETURN_NOT_OK(CheckMaintainable(base, section, name));
       details.add_maintained_indexes(name);
     }
   }

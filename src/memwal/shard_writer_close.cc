@@ -80,6 +80,7 @@ void ShardWriter::Impl::Stop(bool append_rest) {
     Lock lock(mutex_);
     stop_ = true;
     append_rest_ = append_rest;
+    if (memory_ != nullptr) memory_->SetFlushing(false);
     flusher.swap(flusher_);
     logger.swap(logger_);
     work_cv_.notify_all();

@@ -75,6 +75,8 @@ void ShardWriter::Impl::RetireLocked(const SlotPtr& slot) {
   std::erase(slots_, slot);
   published_++;
   flush_failing_ = false;
+  memory_->SetFlushing(slots_.size() > 1);
+  memory_->Adjust(-slot->counted_bytes);
   stats_.memtable_flush_count++;
   stats_.memtable_flush_rows += slot->rows;
 }
@@ -130,6 +132,7 @@ void ShardWriter::Impl::RunFlusher() {
         milliseconds(std::min(first << std::min(slot->failures, 12), kLongestBackoffMs));
     slot->failures++;
     flush_failing_ = true;
+    memory_->SetFlushing(false);
     flush_cv_.notify_all();
   }
 }

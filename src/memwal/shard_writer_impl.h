@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "memwal/generation_writer.h"
+#include "memwal/memtable_memory.h"
 #include "memwal/shard_writer.h"
 #include "memwal/wal.h"
 
@@ -50,6 +51,7 @@ struct MemtableSlot {
   int64_t pending_puts = 0;
   bool sealed = false;
   int64_t sealed_bytes = 0;            // resident, once sealed
+  int64_t counted_bytes = 0;           // in the memory budget
   uint64_t covered = 0;                // the last log position that holds rows of it
   int failures = 0;                    // attempts to flush it that failed
   Status failure;                      // of the last one
@@ -84,8 +86,12 @@ struct ShardWriter::Impl : std::enable_shared_from_this<ShardWriter::Impl> {
   Status CheckUsable();
   Status UsableLocked() const;
   Status CheckProcess() const;
-  // Takes both locks when there is room for more rows; waits for flushes otherwise.
-  Status EnterInOrder(Lock* order, Lock* lock);
+  // Takes both locks when there is room for more rows, whose `bytes` are then taken of
+  // the memory budget; waits for flushes otherwise.
+  Status EnterInOrder(int64_t bytes, Lock* order, Lock* lock);
+  // Counts what the slot holds, of which `taken` was counted before.
+  void CountLocked(MemtableSlot* slot, int64_t taken);
+  void SealForOthers();
   int64_t ResidentLocked() const;
   // Whether so many more may go to the active memtable; an empty one takes everything.
   bool Fits(int64_t batches, int64_t rows) const;
@@ -133,6 +139,7 @@ struct ShardWriter::Impl : std::enable_shared_from_this<ShardWriter::Impl> {
   std::shared_ptr<ShardManifests> manifests_;
   GenerationOptions generation_options_;
   uint64_t epoch_ = 0;
+  std::unique_ptr<MemtableMemory> memory_;
 
   std::mutex close_mutex_;  // one Close at a time; taken before the others
   std::mutex order_mutex_;

@@ -167,6 +167,7 @@ void ShardWriter::Impl::RunLog() {
 }
 
 void ShardWriter::Impl::PoisonLocked(const Status& status) {
+  memory_->SetFlushing(false);
   if (!health_.ok()) return;
   health_ =
       KindOf(status) == ErrorKind::kFenced || KindOf(status) == ErrorKind::kWriterFailed

@@ -1,16 +1,12 @@
 // Opening a writer: checks, the claim of the shard, and what brings it up to date.
 #include <algorithm>
-#include <set>
-#include <string_view>
-
-#include <arrow/type.h>
 
 #include "format/memwal.pb.h"
-#include "format/table.pb.h"
 #include "io/object_store.h"
-#include "memwal/btree_files.h"
+#include "memwal/maintained_indices.h"
 #include "memwal/mem_wal_index.h"
 #include "memwal/shard_writer_impl.h"
+#include "runtime/runtime.h"
 
 namespace glaive::memwal {
 namespace {
@@ -33,79 +29,6 @@ Result<uint32_t> ResolveSpec(const MemWalDetails& details, uint32_t wanted) {
                                    : "sharding spec " + std::to_string(known));
   }
   return known;
-}
-
-std::string_view DetailsKind(const lance::table::IndexMetadata& index) {
-  std::string_view kind = index.index_details().type_url();
-  const size_t cut = kind.find_last_of("/.");
-  return cut == std::string_view::npos ? kind : kind.substr(cut + 1);
-}
-
-// Finds a field, perhaps a member of structs; `path`: the names that lead to it.
-const file::Field* FindField(const std::vector<file::Field>& fields, int32_t id,
-                             std::vector<std::string>* path) {
-  for (const file::Field& field : fields) {
-    path->push_back(field.name);
-    if (field.id == id) return &field;
-    if (field.type->id() == arrow::Type::STRUCT) {
-      if (const auto* found = FindField(field.children, id, path)) return found;
-    }
-    path->pop_back();
-  }
-  return nullptr;
-}
-
-// Indices of the base that generations get as well: BTree ones of one column.
-Result<std::vector<std::pair<std::string, std::string>>> MaintainedIndices(
-    const table::Dataset& base, const MemWalDetails& details) {
-  std::vector<std::pair<std::string, std::string>> maintained;
-  const bool all = details.maintain_all_indexes();
-  if (!all && details.maintained_indexes().empty()) return maintained;
-  lance::table::IndexSection section;
-  if (const auto bytes = base.index_section();
-      bytes != nullptr && !section.ParseFromString(*bytes)) {
-    return Corruption("the index section of version ", base.version(), " of table ",
-                      base.env().store->root(), " does not decode");
-  }
-  const std::set<std::string> names(details.maintained_indexes().begin(),
-                                    details.maintained_indexes().end());
-  std::set<std::string> found;
-  for (const auto& index : section.indices()) {
-    if (index.name().starts_with("__")) continue;  // of the system
-    if (!all && !names.contains(index.name())) continue;
-    if (!found.insert(index.name()).second) continue;  // another segment of it
-    const std::string_view kind = DetailsKind(index);
-    std::vector<std::string> path;
-    const file::Field* column =
-        index.fields_size() == 1
-            ? FindField(base.schema().fields(), index.fields(0), &path)
-            : nullptr;
-    if (kind == "BTreeIndexDetails" && column != nullptr && IsBtreeType(*column->type)) {
-      maintained.emplace_back(index.name(), file::FormatFieldPath(path));
-    } else if (!all) {
-      if (kind == "VectorIndexDetails" || kind == "InvertedIndexDetails") {
-        return NotSupported("index '", index.name(), "' has type ",
-                            index.index_details().type_url(),
-                            ", which the fresh tier cannot maintain yet; leave it out of "
-                            "maintained_indexes (fresh rows are searched exactly)");
-      }
-      return NotSupported("index '", index.name(), "' has type ",
-                          index.index_details().type_url(),
-                          ", which no registered plugin maintains. Supported: "
-                          "[BTreeIndexDetails] of one column; leave it out of "
-                          "maintained_indexes");
-    }
-  }
-  if (!all) {
-    for (const std::string& name : names) {
-      if (!found.contains(name)) {
-        return InvalidInput("Index '", name,
-                            "' from maintained_indexes not found on dataset ",
-                            base.env().store->root());
-      }
-    }
-  }
-  return maintained;
 }
 
 }  // namespace
@@ -168,8 +91,13 @@ Status ShardWriter::Impl::Open() {
                           ResolveSpec(*details, config_.shard_spec_id));
   GLAIVE_ASSIGN_OR_RETURN(schema_, FreshSchema::Make(*base_));
   generation_options_.file_version = base_->file_version();
-  GLAIVE_ASSIGN_OR_RETURN(generation_options_.btree_indices,
-                          MaintainedIndices(*base_, *details));
+  GLAIVE_RETURN_NOT_OK(FindMaintainedIndices(*base_, *details, &generation_options_));
+
+  memory_ = std::make_unique<MemtableMemory>(base_->env().runtime->memory(),
+                                             [weak = weak_from_this()] {
+                                               if (const auto self = weak.lock())
+                                                 self->SealForOthers();
+                                             });
 
   manifests_ = std::make_shared<ShardManifests>(store, shard_);
   std::optional<WalReader::Tail> ahead;
@@ -192,6 +120,7 @@ Status ShardWriter::Impl::Open() {
   }
   Lock order(order_mutex_);
   Lock lock(mutex_);
+  for (const SlotPtr& slot : slots_) CountLocked(slot.get(), 0);
   if (!Fits(1, 1)) SealLocked();  // the log held a memtable that is full
   return Status::OK();
 }

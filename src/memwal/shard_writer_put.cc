@@ -3,6 +3,7 @@
 
 #include <arrow/record_batch.h>
 
+#include "exec/row_bytes.h"
 #include "io/object_store.h"
 #include "memwal/shard_writer_impl.h"
 #include "runtime/fork.h"
@@ -62,19 +63,46 @@ void ShardWriter::Impl::SealLocked() {
   slots_.push_back(
       std::make_shared<MemtableSlot>(schema_, active->memtable.generation() + 1,
                                      active->first_batch + active->appended));
+  memory_->SetActive(0);
+  memory_->SetFlushing(!flush_failing_);
   StartFlusherLocked();
   work_cv_.notify_all();
 }
 
-Status ShardWriter::Impl::EnterInOrder(Lock* order, Lock* lock) {
+void ShardWriter::Impl::CountLocked(MemtableSlot* slot, int64_t taken) {
+  const int64_t resident =
+      slot->sealed ? slot->sealed_bytes : slot->memtable.resident_bytes();
+  memory_->Adjust(resident - slot->counted_bytes - taken);
+  slot->counted_bytes = resident;
+  if (!slot->sealed) memory_->SetActive(slot->memtable.num_rows() > 0 ? resident : 0);
+}
+
+void ShardWriter::Impl::SealForOthers() {
+  Lock order(order_mutex_);
+  Lock lock(mutex_);
+  if (UsableLocked().ok()) {
+    SealLocked();
+  } else {
+    memory_->SetActive(0);  // nothing will be flushed here
+  }
+}
+
+Status ShardWriter::Impl::EnterInOrder(int64_t bytes, Lock* order, Lock* lock) {
   auto waiting_since = Clock::time_point::max();
+  MemtableMemory::Waiter others(*memory_, bytes);
   while (true) {
     order->lock();
     lock->lock();
     GLAIVE_RETURN_NOT_OK(UsableLocked());
-    if (ResidentLocked() < config_.max_unflushed_memtable_bytes) return Status::OK();
+    if (ResidentLocked() < config_.max_unflushed_memtable_bytes ||
+        (slots_.size() == 1 && slots_.back()->appended == 0)) {
+      if (memory_->TryTake(bytes)) return Status::OK();
+      lock->unlock();
+      order->unlock();
+      GLAIVE_RETURN_NOT_OK(others.Wait());
+      continue;
+    }
     SealLocked();
-    if (slots_.size() == 1) return Status::OK();  // nothing that could be flushed
     order->unlock();
 
     // The oldest flush makes room.
@@ -118,7 +146,9 @@ Status ShardWriter::Impl::Insert(BatchVector rows, int64_t num_rows) {
   }
   Lock order(order_mutex_, std::defer_lock);
   Lock lock(mutex_, std::defer_lock);
-  GLAIVE_RETURN_NOT_OK(EnterInOrder(&order, &lock));
+  int64_t taken = 0;
+  for (const auto& batch : rows) taken += exec::RowBytes(*batch);
+  GLAIVE_RETURN_NOT_OK(EnterInOrder(taken, &order, &lock));
   if (!Fits(num_batches, num_rows)) SealLocked();
   const SlotPtr slot = slots_.back();
   puts_under_way_++;
@@ -129,6 +159,7 @@ Status ShardWriter::Impl::Insert(BatchVector rows, int64_t num_rows) {
   const int64_t bytes = slot->memtable.row_bytes() - bytes_before;
 
   lock.lock();
+  CountLocked(slot.get(), taken);
   if (status.ok()) {
     const bool was_idle = OldestOwing() == nullptr;
     if (was_idle) pending_since_ = Clock::now();

@@ -1,5 +1,6 @@
 #include "memwal/sharding.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -466,6 +467,14 @@ Result<std::vector<ShardRows>> Route(const arrow::RecordBatch& batch,
     group[row] = it->second;
   }
   return Group(group, shards);
+}
+
+bool RowsMayMove(const ShardingSpec& spec, const std::vector<int32_t>& key_ids) {
+  if (spec.fields().empty()) return false;
+  const auto& sources = spec.fields(0).source_ids();
+  return std::any_of(sources.begin(), sources.end(), [&](int32_t id) {
+    return std::find(key_ids.begin(), key_ids.end(), id) == key_ids.end();
+  });
 }
 
 std::vector<ShardId> KnownShards(const ShardingSpec& spec) {

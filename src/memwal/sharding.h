@@ -46,6 +46,9 @@ struct ShardRows {
 Result<std::vector<ShardRows>> Route(const arrow::RecordBatch& batch,
                                      const ShardingSpec& spec,
                                      const file::Schema& schema);
+// Whether rows that keep their key can come to belong to another shard: the shard is
+// decided by a column that is not among `key_ids`.
+bool RowsMayMove(const ShardingSpec& spec, const std::vector<int32_t>& key_ids);
 // All shards that `spec` can name in advance (unsharded, buckets); empty for identity.
 std::vector<ShardId> KnownShards(const ShardingSpec& spec);
 

@@ -159,9 +159,10 @@ inline Status AddGeneration(const table::TableEnv& env, const ShardId& shard,
   const auto batch = ToBatch(rows, composite, true);
   GLAIVE_RETURN_NOT_OK(memtable.Append({arrow::RecordBatch::Make(
       schema->storage(), batch->num_rows(), batch->columns())}));
-  GLAIVE_ASSIGN_OR_RETURN(
-      const lance::table::SsTable written,
-      WriteGeneration(env, shard, memtable.Read(1), {base->file_version(), {}}));
+  GenerationOptions options;
+  options.file_version = base->file_version();
+  GLAIVE_ASSIGN_OR_RETURN(const lance::table::SsTable written,
+                          WriteGeneration(env, shard, memtable.Read(1), options));
   return manifests
       .Update(manifest->writer_epoch(), *manifest,
               [&](ShardManifest* next) {
