@@ -217,6 +217,7 @@ class VectorQuery {
   VectorQuery& UseLsm(bool on);
   // Needed when the table has several vector columns.
   VectorQuery& Column(std::string path);
+  // Unset: that of the column's index where the table has one, kL2 otherwise.
   VectorQuery& DistanceType(Distance distance);
   // Keeps distances d with lower <= d < upper.
   VectorQuery& DistanceRange(std::optional<float> lower, std::optional<float> upper);

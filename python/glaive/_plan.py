@@ -291,11 +291,13 @@ class Plan:
             check_metric(metric)
         self.check_nprobes()
         limit = DEFAULT_LIMIT if self.limit is None else self.limit
+        if metric is None:  # that of the column's index, which a search without the index does not know
+            metric = "l2" if self.bypass_vector_index else ""
         return dict(
             queries=self.queries,
             column=self.column,
             k=limit,
-            metric="l2" if metric is None else metric.lower(),
+            metric=metric.lower(),
             filter=self.filter,
             prefilter=not self.postfilter,
             offset=self.offset or 0,

@@ -125,7 +125,9 @@ NearestArguments ParseNearest(nb::handle queries, std::optional<std::string> col
   options.select.with_row_address = with_row_address;
   if (k <= 0) Raise(InvalidInput("Invalid input, k must be positive, it is ", k));
   if (offset < 0) Raise(InvalidInput("Invalid input, Offset must be non-negative"));
-  options.metric = Unwrap(exec::ParseMetric(metric));
+  // Without a name: that of the column's index, or l2.
+  options.metric_of_index = metric.empty();
+  if (!metric.empty()) options.metric = Unwrap(exec::ParseMetric(metric));
   options.queries = ImportQueries(queries);
   options.column = std::move(column).value_or("");
   options.k = k;

@@ -82,6 +82,7 @@ Result<BoundSearch> BindSearch(const VectorQuery::State& state) {
   BoundSearch out;
   GLAIVE_ASSIGN_OR_RETURN(out.source, state.table->Source(state.use_lsm));
   out.options = state.options;
+  out.options.metric_of_index = !state.metric_given;
   GLAIVE_ASSIGN_OR_RETURN(out.options.queries, state.queries);
   GLAIVE_ASSIGN_OR_RETURN(out.options.select, Bind(*out.source.base, state.projection));
   GLAIVE_RETURN_NOT_OK(db::ResolveSearch(*out.source.base, &out.options));
@@ -228,6 +229,7 @@ VectorQuery& VectorQuery::Column(std::string path) {
 
 VectorQuery& VectorQuery::DistanceType(Distance distance) {
   state_->options.metric = ToMetric(distance);
+  state_->metric_given = true;
   return *this;
 }
 

@@ -40,6 +40,7 @@ struct VectorQuery::State {
   // What went wrong with the query vectors is told when the query runs.
   Result<std::shared_ptr<arrow::Array>> queries;
   exec::NearestOptions options;
+  bool metric_given = false;
   std::optional<std::chrono::nanoseconds> timeout;
   std::optional<bool> use_lsm;
 };

@@ -7,6 +7,7 @@
 #include <arrow/array.h>
 #include <arrow/type.h>
 
+#include "exec/vector_index.h"
 #include "file/schema.h"
 
 namespace glaive::db {
@@ -54,6 +55,10 @@ Status ResolveSearch(const table::Dataset& dataset, exec::NearestOptions* option
       (field->type->id() == arrow::Type::LIST ||
        field->type->id() == arrow::Type::LARGE_LIST) &&
       field->type->field(0)->type()->id() == arrow::Type::FIXED_SIZE_LIST;
+  if (options->metric_of_index) {
+    GLAIVE_ASSIGN_OR_RETURN(const auto metric, exec::IndexMetric(dataset, field->id));
+    options->metric = metric.value_or(options->metric);
+  }
   return Status::OK();
 }
 

@@ -7,7 +7,8 @@
 
 namespace glaive::db {
 
-// Fills in `column` when it is empty, and `multivector` by the column's type.
+// Fills in `column` when it is empty, `multivector` by the column's type, and `metric` by
+// the column's index when that is asked for.
 // InvalidInput names the column when it is none of vectors or of another dimension than
 // the queries.
 Status ResolveSearch(const table::Dataset& dataset, exec::NearestOptions* options);

@@ -33,6 +33,8 @@ struct NearestOptions {
   // of the row.
   bool multivector = false;
   Metric metric = Metric::kL2;
+  // Whoever resolves the search takes the metric of the column's index, where it has one.
+  bool metric_of_index = false;
   int64_t k = 10;  // rows returned per query, after `offset`
   int64_t offset = 0;
   std::string filter;

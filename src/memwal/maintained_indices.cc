@@ -9,14 +9,13 @@
 
 #include <arrow/type.h>
 
+#include "exec/vector_index.h"
 #include "file/schema.h"
 #include "format/memwal.pb.h"
 #include "format/table.pb.h"
-#include "format/vector_index.pb.h"
 #include "io/object_store.h"
 #include "memwal/btree_files.h"
 #include "memwal/vector_index_files.h"
-#include "table/names.h"
 
 namespace glaive::memwal {
 namespace {
@@ -49,40 +48,21 @@ const file::Field* IndexedColumn(const table::Dataset& base, const IndexMetadata
   return FindField(base.schema().fields(), index.fields(0), path);
 }
 
-// Searches with another metric would not find what is indexed.
+// As index files name it. Searches with another metric would not find what is indexed.
 Result<std::string> MetricOf(const table::Dataset& base, const IndexMetadata& index) {
-  const std::string& bytes = index.index_details().value();
-  std::string metric;
-  if (bytes.empty()) {
-    GLAIVE_ASSIGN_OR_RETURN(
-        metric,
-        ReadVectorIndexMetric(*base.env().store,
-                              "_indices/" + table::FormatUuid(index.uuid().uuid())));
-  } else {
-    lance::index::pb::VectorIndexDetails details;
-    if (!details.ParseFromString(bytes)) {
-      return Corruption("the details of index '", index.name(), "' of table ",
-                        base.env().store->root(), " do not decode");
-    }
-    switch (details.metric_type()) {
-      case lance::index::pb::L2:
-        metric = "l2";
-        break;
-      case lance::index::pb::COSINE:
-        metric = "cosine";
-        break;
-      case lance::index::pb::DOT:
-        metric = "dot";
-        break;
-      default:
-        metric = "hamming";
-    }
+  GLAIVE_ASSIGN_OR_RETURN(const exec::Metric metric, exec::MetricOf(base, index));
+  switch (metric) {
+    case exec::Metric::kL2:
+      return "l2";
+    case exec::Metric::kCosine:
+      return "cosine";
+    case exec::Metric::kDot:
+      return "dot";
+    case exec::Metric::kHamming:
+      break;
   }
-  if (metric != "l2" && metric != "cosine" && metric != "dot") {
-    return NotSupported("maintaining index '", index.name(), "', whose metric is ",
-                        metric, "; leave it out of maintained_indexes");
-  }
-  return metric;
+  return NotSupported("maintaining index '", index.name(),
+                      "', whose metric is hamming; leave it out of maintained_indexes");
 }
 
 class Finder {

@@ -11,9 +11,7 @@
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
-#include "file/file_metadata.h"
 #include "file/file_writer.h"
-#include "format/file.pb.h"
 #include "format/vector_index.pb.h"
 #include "io/object_store.h"
 
@@ -24,7 +22,6 @@ using lance::index::pb::IVF;
 
 constexpr char kIndexFile[] = "index.idx";
 constexpr char kVectorFile[] = "auxiliary.idx";
-constexpr char kIndexKey[] = "lance:index";
 // Rows that are made ready at a time.
 constexpr int64_t kChunkBytes = int64_t{1} << 20;
 
@@ -163,35 +160,11 @@ Result<bool> WriteVectorIndexFiles(io::ObjectStore& store, const std::string& di
   centroids->add_shape(static_cast<uint32_t>(dimension));
   centroids->set_data(std::string(static_cast<size_t>(dimension) * 4, '\0'));
   GLAIVE_RETURN_NOT_OK(AddPartitions(index.get(), ivf));
-  index->AddSchemaMetadata(kIndexKey, "{\"type\":\"IVF_FLAT\",\"distance_type\":\"" +
-                                          std::string(metric) + "\"}");
+  index->AddSchemaMetadata("lance:index", "{\"type\":\"IVF_FLAT\",\"distance_type\":\"" +
+                                              std::string(metric) + "\"}");
   index->AddSchemaMetadata("lance:flat", "[\"\"]");
   GLAIVE_RETURN_NOT_OK(index->Finish().status());
   return true;
-}
-
-Result<std::string> ReadVectorIndexMetric(io::ObjectStore& store,
-                                          const std::string& directory) {
-  const std::string path = directory + "/" + kIndexFile;
-  GLAIVE_ASSIGN_OR_RETURN(const auto object, store.Open(path));
-  GLAIVE_ASSIGN_OR_RETURN(const auto metadata, file::ReadFileMetadata(*object));
-  const Status damaged =
-      Corruption("vector index ", path, " does not say for which metric it was made");
-  if (metadata.global_buffers.empty()) return damaged;
-  GLAIVE_ASSIGN_OR_RETURN(const auto bytes, object->Read(metadata.global_buffers[0]));
-  lance::file::FileDescriptor descriptor;
-  if (!descriptor.ParseFromArray(bytes->data(), static_cast<int>(bytes->size()))) {
-    return damaged;
-  }
-  const auto& pairs = descriptor.schema().metadata();
-  const auto found = pairs.find(kIndexKey);
-  if (found == pairs.end()) return damaged;
-  // A small JSON object without nesting.
-  for (const char* metric : {"l2", "cosine", "dot", "hamming"}) {
-    const std::string text = std::string("\"") + metric + "\"";
-    if (found->second.find(text) != std::string::npos) return std::string(metric);
-  }
-  return damaged;
 }
 
 }  // namespace glaive::memwal

@@ -28,8 +28,4 @@ Result<bool> WriteVectorIndexFiles(io::ObjectStore& store, const std::string& di
                                    const arrow::ChunkedArray& vectors,
                                    std::string_view metric, file::FileVersion version);
 
-// The metric that the index in `directory` was made for, from its file. Corruption.
-Result<std::string> ReadVectorIndexMetric(io::ObjectStore& store,
-                                          const std::string& directory);
-
 }  // namespace glaive::memwal

@@ -101,8 +101,9 @@ def test_generations_of_ours_are_found_by_theirs(sides, seed, tmp_path, metric, 
     ours.run(WRITE, path=path, shard=SHARD, calls=calls)
     indices = theirs.run(INDICES, path=path, shard=SHARD)
     assert len(indices) == len(calls) and indices[-1] == []
-    for (kind, _), found in zip(calls[:-1], indices):
-        assert found == ([("near", "IVF_FLAT")] if kind == "put" else [])
+    for (kind, value), found in zip(calls[:-1], indices):
+        vectors = kind == "put" and any(row["v"] is not None for row in value)
+        assert found == ([("near", "IVF_FLAT")] if vectors else [])
     for _ in range(4):
         query = [rng.uniform(-1, 1) for _ in range(DIM)]
         for side, more in ((ours, {}), (theirs, {"overfetch_factor": 20.0})):
@@ -129,6 +130,38 @@ def test_tables_and_generations_of_theirs_are_searched_exactly(sides, seed, tmp_
         query = [rng.uniform(-1, 1) for _ in range(DIM)]
         got = ours.run(SEARCH, path=path, shard=SHARD, metric="l2", query=query, k=9, more={})
         check(got, model, "l2", query, 9)
+
+
+def test_a_search_without_a_metric_takes_that_of_the_index(sides, seed, tmp_path):
+    rng = random.Random(seed)
+    path = str(tmp_path / "t.lance")
+    rows = [draw(rng, key, 0) for key in range(300)]
+    model = {row["id"]: row for row in rows}
+    sides["theirs"].run(CREATE, path=path, rows=rows, storage="2.2", kind="IVF_FLAT", metric="cosine", options={}, maintained=["near"], dim=DIM)
+    query = [rng.uniform(-1, 1) for _ in range(DIM)]
+    search = """
+    near = lambda **more: lance.dataset(path).to_table(nearest=dict(column="v", q=query, k=5, **more), columns=["id", "_distance"])
+    return [[(r["id"], r["_distance"]) for r in near(**more).to_pylist()] for more in ({}, {"use_index": False}, {"metric": "dot"})]
+    """
+    for side in ("ours", "theirs"):
+        found = sides[side].run(search, path=path, query=query)
+        for got, metric in zip(found, ("cosine", "l2", "dot") if side == "ours" else ("cosine", "l2")):
+            check(got, model, metric, query, 5)
+    # Through LanceDB's API, beside fresh rows.
+    row = draw(rng, 1000, 0)
+    row["v"] = query
+    model[1000] = row
+    sides["ours"].run(WRITE, path=path, shard=SHARD, calls=[("put", [row])])
+    found = sides["ours"].run(
+        """
+        table = lancedb.connect(path.rsplit("/", 1)[0]).open_table("t")
+        near = lambda q: [(r["id"], r["_distance"]) for r in q.limit(5).select(["id", "_distance"]).to_list()]
+        return near(table.search(query)), near(table.search(query).bypass_vector_index()), near(table.search(query).distance_type("dot"))
+        """,
+        path=path, query=query,
+    )  # fmt: skip
+    for got, metric in zip(found, ("cosine", "l2", "dot")):
+        check(got, model, metric, query, 5)
 
 
 def test_what_cannot_be_maintained_is_named(sides, tmp_path):

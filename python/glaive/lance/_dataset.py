@@ -365,7 +365,7 @@ class LanceScanner(pa.dataset.Scanner):
             to_queries(n.q),
             n.column,
             10 if n.k is None else n.k,
-            metric=n.metric or "l2",
+            metric=n.metric or ("" if n.use_index else "l2"),
             filter=o._filter,
             prefilter=o._prefilter,
             lower_bound=lower,
@@ -495,7 +495,7 @@ class LanceScanner(pa.dataset.Scanner):
         if n is not None:
             lower, upper = n.distance_range or (None, None)
             return self._engine.explain_nearest(
-                to_queries(n.q), n.column, n.k or 10, metric=n.metric or "l2", filter=o._filter, prefilter=o._prefilter,
+                to_queries(n.q), n.column, n.k or 10, metric=n.metric or ("" if n.use_index else "l2"), filter=o._filter, prefilter=o._prefilter,
                 lower_bound=lower, upper_bound=upper, columns=o._columns, with_row_id=o._with_row_id,
             )  # fmt: skip
         return self._engine.explain_scan(
