@@ -143,7 +143,16 @@ struct Tree {
   table::Dataset::Ptr base;
 };
 
+// The protobuf library, not built for ThreadSanitizer, lays Struct out otherwise than its
+// headers do then.
+#ifdef __SANITIZE_THREAD__
+#define GLAIVE_SKIP_WITHOUT_STRUCT() GTEST_SKIP() << "no google::protobuf::Struct"
+#else
+#define GLAIVE_SKIP_WITHOUT_STRUCT() (void)0
+#endif
+
 TEST(LsmGolden, ReadsAsTheRealPackages) {
+  GLAIVE_SKIP_WITHOUT_STRUCT();
   ASSERT_FALSE(GoldenDirectory().empty());
   for (const char* name : {"wal_only", "flushed", "bucket_indexed"}) {
     SCOPED_TRACE(name);
@@ -173,6 +182,7 @@ TEST(LsmGolden, ReadsAsTheRealPackages) {
 }
 
 TEST(LsmGolden, SearchesAsTheRealPackages) {
+  GLAIVE_SKIP_WITHOUT_STRUCT();
   ASSERT_FALSE(GoldenDirectory().empty());
   const Tree tree("bucket_indexed");
   const Struct& search = tree["snapshot_vector_search"].struct_value();
