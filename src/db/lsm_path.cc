@@ -147,8 +147,8 @@ int64_t LsmPath::put_rows() const {
 
 Result<std::shared_ptr<memwal::ShardWriter>> LsmPath::Writer(
     const memwal::ShardId& shard) const {
-  GLAIVE_ASSIGN_OR_RETURN(
-      auto writer, memwal::WriterRegistry::Instance().Get(base_, shard, config_));
+  GLAIVE_ASSIGN_OR_RETURN(auto writer,
+                          memwal::WriterRegistry::Instance().Get(base_, shard, config_));
   if (upkeep_ == nullptr || !upkeep_->enabled || writer->has_on_flush()) return writer;
   writer->set_on_flush(
       [base = base_, upkeep = upkeep_](const memwal::ShardManifest& manifest) {
