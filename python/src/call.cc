@@ -88,8 +88,8 @@ void Call::KeepException() {
 }
 
 void Call::RaiseInterruptAgain() {
+  if (!exception_.is_valid()) return;  // set by this thread only
   nb::gil_scoped_acquire acquire;
-  if (!exception_.is_valid()) return;
   if (PyErr_GivenExceptionMatches(exception_.ptr(), PyExc_KeyboardInterrupt))
     PyErr_SetInterrupt();
   exception_.reset();

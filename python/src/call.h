@@ -54,7 +54,8 @@ class Call {
       nb::gil_scoped_release release;
       return body();
     }();
-    if (!result.ok()) [[unlikely]]
+    // What Python code raised counts, too, when the work was done before it noticed.
+    if (!result.ok() || exception_.is_valid()) [[unlikely]]
       Fail(GetStatus(result));
     if constexpr (!std::is_same_v<std::decay_t<decltype(result)>, Status>) {
       return std::move(result).ValueUnsafe();
@@ -62,7 +63,7 @@ class Call {
   }
 
   // For streams that are stepped without Python around them: marks the begin of a step,
-  // and after a failed one raises an interrupt again that would otherwise be lost.
+  // and after it raises an interrupt again that would otherwise be lost.
   void BeginStep() { last_look_.store(Clock::now(), std::memory_order_relaxed); }
   void RaiseInterruptAgain();
 

@@ -56,7 +56,7 @@ class DetachedStream : public arrow::RecordBatchReader {
     if (!stream_) return Status::OK();
     call_->BeginStep();
     Status status = stream_->ReadNext(out);
-    if (!status.ok()) call_->RaiseInterruptAgain();
+    call_->RaiseInterruptAgain();
     return status;
   }
 

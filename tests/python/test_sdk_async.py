@@ -230,20 +230,29 @@ n, dim = 400_000, 64
 rng = np.random.default_rng(1)
 data = pa.table({"v": pa.FixedSizeListArray.from_arrays(pa.array(rng.random(n * dim, np.float32)), dim)})
 t = glaive.connect("memory://").create_table("t", data)
-threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-began = time.monotonic()
-try:
-    while time.monotonic() - began < 20:
-        t.search(rng.random((64, dim), np.float32)).limit(5).to_arrow()
-    print("never")
-except KeyboardInterrupt:
-    print("fine" if time.monotonic() - began < 5 else "late")
-assert t.count_rows() == n
+# Python drops an interrupt that arrives in a callback of its import system: what is imported at first use is there now.
+t.search(rng.random(dim, np.float32)).limit(1).to_arrow()
+outcomes = set()
+for round in range(int(sys.argv[1])):
+    timer = threading.Timer(rng.random() * 0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
+    began = time.monotonic()
+    outcome = "never"
+    try:
+        timer.start()
+        while time.monotonic() - began < 20:
+            t.search(rng.random((64 if round % 2 else 1, dim), np.float32)).limit(5).to_arrow()
+    except KeyboardInterrupt:
+        outcome = "fine" if time.monotonic() - began < 5 else "late"
+    outcomes.add(outcome)
+    timer.join()
+    assert t.count_rows() == n
+print(*outcomes)
 """
 
 
 def test_an_interrupt_ends_a_long_search():
-    assert ok(INTERRUPT, timeout=120) == "fine"
+    # At any moment: in the engine, on the way there, and when a search has just ended.
+    assert ok(INTERRUPT, 500 if os.environ.get("GLAIVE_SOAK") else 20, timeout=300) == "fine"
 
 
 # --- forks beside busy threads, loops beside loops ----------------------------------------------------------
