@@ -188,7 +188,14 @@ class Life {
     } else if (!faults_->down() && Below(2) == 0) {
       faults_->Disarm();
     }
-    const bool clean = faults_->quiet() && writer_->health().ok();
+    bool clean = faults_->quiet() && writer_->health().ok();
+    if (clean && faulty_) {
+      // An append may have met the fault, and its writer not have said so yet: only what
+      // closing says is certain.
+      const Status status = writer_->Close();
+      CheckFailure(status);
+      clean = status.ok();
+    }
     writer_.reset();
     if (clean) NoteDurable();
     faults_->Disarm();
