@@ -54,6 +54,12 @@ Result<BatchPtr> KeysOf(const memwal::FreshSchema& schema, const BatchVector& ba
   return table->CombineChunksToBatch();
 }
 
+Result<memwal::EncodedKeys> EncodedKeysOf(const LsmPath& path, const BatchPtr& batch) {
+  GLAIVE_ASSIGN_OR_RETURN(const auto columns,
+                          batch->SelectColumns(path.schema().key_columns()));
+  return memwal::EncodeKeys(columns->columns());
+}
+
 // How many keys of `batches` exist, each counted once, and how many distinct ones there
 // are.
 Status CountKeys(const LsmPath& path, const BatchVector& batches,
@@ -280,9 +286,7 @@ Result<BatchVector> NewestOfEachKey(const LsmPath& path, const BatchVector& batc
                                     memwal::KeyMap* keys) {
   BatchVector newest;
   for (size_t b = batches.size(); b-- > 0;) {
-    GLAIVE_ASSIGN_OR_RETURN(const auto columns,
-                            batches[b]->SelectColumns(path.schema().key_columns()));
-    GLAIVE_ASSIGN_OR_RETURN(const auto encoded, memwal::EncodeKeys(columns->columns()));
+    GLAIVE_ASSIGN_OR_RETURN(const auto encoded, EncodedKeysOf(path, batches[b]));
     std::vector<int64_t> kept;
     for (int64_t i = encoded.size(); i-- > 0;) {
       if (keys->Put(encoded[i], 0) < 0) kept.push_back(i);
@@ -300,9 +304,7 @@ Result<BatchVector> NewestOfEachKey(const LsmPath& path, const BatchVector& batc
 
 Result<BatchPtr> WithoutKeys(const LsmPath& path, const BatchPtr& batch,
                              const memwal::KeyMap& keys) {
-  GLAIVE_ASSIGN_OR_RETURN(const auto columns,
-                          batch->SelectColumns(path.schema().key_columns()));
-  GLAIVE_ASSIGN_OR_RETURN(const auto encoded, memwal::EncodeKeys(columns->columns()));
+  GLAIVE_ASSIGN_OR_RETURN(const auto encoded, EncodedKeysOf(path, batch));
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < encoded.size(); ++i) {
     if (keys.Find(encoded[i]) < 0) kept.push_back(i);

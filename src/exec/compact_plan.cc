@@ -11,6 +11,7 @@
 #include "exec/compact.h"
 #include "format/table.pb.h"
 #include "table/data_file.h"
+#include "table/index_section.h"
 
 namespace glaive::exec {
 namespace {
@@ -50,13 +51,7 @@ void CutBin(const std::vector<Candidate>& bin, int64_t target,
 
 Result<std::vector<std::vector<int>>> IndexCoverage(const table::Dataset& dataset) {
   std::vector<std::vector<int>> coverage(static_cast<size_t>(dataset.num_fragments()));
-  const auto section = dataset.index_section();
-  if (section == nullptr) return coverage;
-  lance::table::IndexSection indices;
-  if (!indices.ParseFromString(*section)) {
-    return Corruption("the index section of version ", dataset.version(),
-                      " does not decode");
-  }
+  GLAIVE_ASSIGN_OR_RETURN(const auto indices, table::ReadIndexSection(dataset));
   for (int k = 0; k < indices.indices_size(); ++k) {
     const std::string& bytes = indices.indices(k).fragment_bitmap();
     if (bytes.empty()) continue;

@@ -10,6 +10,7 @@
 #include "format/table.pb.h"
 #include "format/vector_index.pb.h"
 #include "io/object_store.h"
+#include "table/index_section.h"
 #include "table/names.h"
 
 namespace glaive::exec {
@@ -69,13 +70,7 @@ Result<Metric> MetricOf(const table::Dataset& dataset, const IndexMetadata& inde
 
 Result<std::optional<Metric>> IndexMetric(const table::Dataset& dataset,
                                           int32_t field_id) {
-  const auto bytes = dataset.index_section();
-  if (bytes == nullptr) return std::nullopt;
-  lance::table::IndexSection section;
-  if (!section.ParseFromString(*bytes)) {
-    return Corruption("the index section of version ", dataset.version(), " of table ",
-                      dataset.env().store->root(), " does not decode");
-  }
+  GLAIVE_ASSIGN_OR_RETURN(const auto section, table::ReadIndexSection(dataset));
   const auto& indices = section.indices();
   const auto found =
       std::find_if(indices.begin(), indices.end(), [&](const IndexMetadata& index) {

@@ -15,6 +15,7 @@
 #include "memwal/live_generations.h"
 #include "memwal/waiting.h"
 #include "memwal/wal.h"
+#include "table/index_section.h"
 #include "table/mem_wal_entry.h"
 
 namespace glaive::memwal {
@@ -118,11 +119,7 @@ class Collector {
   // The highest generation that the base has and that nobody needs.
   Result<uint64_t> Merged(const table::Dataset& latest) {
     GLAIVE_ASSIGN_OR_RETURN(const auto details, RequireDetails(latest));
-    lance::table::IndexSection section;
-    if (latest.index_section() != nullptr &&
-        !section.ParseFromString(*latest.index_section())) {
-      return Corruption("the index section of table ", store_.root(), " does not decode");
-    }
+    GLAIVE_ASSIGN_OR_RETURN(const auto section, table::ReadIndexSection(latest));
     for (const auto& index : section.indices()) {
       if (index.name() != table::kMemWalIndex) continue;
       progress_us_ = static_cast<int64_t>(index.created_at()) * 1000;

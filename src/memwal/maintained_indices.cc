@@ -16,6 +16,7 @@
 #include "io/object_store.h"
 #include "memwal/btree_files.h"
 #include "memwal/vector_index_files.h"
+#include "table/index_section.h"
 
 namespace glaive::memwal {
 namespace {
@@ -130,12 +131,7 @@ Status FindMaintainedIndices(const table::Dataset& base, const MemWalDetails& de
                              GenerationOptions* options) {
   const bool all = details.maintain_all_indexes();
   if (!all && details.maintained_indexes().empty()) return Status::OK();
-  lance::table::IndexSection section;
-  if (const auto bytes = base.index_section();
-      bytes != nullptr && !section.ParseFromString(*bytes)) {
-    return Corruption("the index section of version ", base.version(), " of table ",
-                      base.env().store->root(), " does not decode");
-  }
+  GLAIVE_ASSIGN_OR_RETURN(const auto section, table::ReadIndexSection(base));
   const std::set<std::string> names(details.maintained_indexes().begin(),
                                     details.maintained_indexes().end());
   Finder finder(base, all, options);

@@ -13,6 +13,7 @@
 #include "memwal/maintained_indices.h"
 #include "memwal/sharding.h"
 #include "runtime/runtime.h"
+#include "table/index_section.h"
 #include "table/names.h"
 
 namespace glaive::memwal {
@@ -33,18 +34,6 @@ struct CachedDetails {
   std::shared_ptr<const std::string> section;
   std::shared_ptr<const MemWalDetails> details;
 };
-
-Status DamagedSection(const table::Dataset& base) {
-  return Corruption("the index section of version ", base.version(), " of table '",
-                    base.env().store->root(), "' does not decode");
-}
-
-Result<lance::table::IndexSection> ReadSection(const table::Dataset& base) {
-  lance::table::IndexSection section;
-  const auto bytes = base.index_section();
-  if (bytes != nullptr && !section.ParseFromString(*bytes)) return DamagedSection(base);
-  return section;
-}
 
 const IndexMetadata* FindEntry(const lance::table::IndexSection& section) {
   for (const IndexMetadata& index : section.indices()) {
@@ -96,7 +85,7 @@ Status CheckMaintainable(const table::Dataset& base,
 
 Result<MemWalDetails> MakeDetails(const table::Dataset& base,
                                   const InitializeOptions& options) {
-  GLAIVE_ASSIGN_OR_RETURN(const auto section, ReadSection(base));
+  GLAIVE_ASSIGN_OR_RETURN(const auto section, table::ReadIndexSection(base));
   MemWalDetails details;
   GLAIVE_RETURN_NOT_OK(AddShardingSpec(base.schema(), options.sharding, options.column,
                                        options.num_buckets, &details));
@@ -149,7 +138,7 @@ Result<std::shared_ptr<const MemWalDetails>> ReadDetails(const table::Dataset& b
   const std::string key =
       "memwal:" + std::to_string(reinterpret_cast<uintptr_t>(bytes.get()));
   if (auto cached = cache.Get<CachedDetails>(key)) return cached->details;
-  GLAIVE_ASSIGN_OR_RETURN(const auto section, ReadSection(base));
+  GLAIVE_ASSIGN_OR_RETURN(const auto section, table::ReadIndexSection(base));
   auto value = std::make_shared<CachedDetails>();
   value->section = bytes;
   if (const IndexMetadata* entry = FindEntry(section)) {
@@ -190,7 +179,7 @@ Result<table::Dataset::Ptr> Drop(const table::Dataset::Ptr& base) {
   Status conflict;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     GLAIVE_ASSIGN_OR_RETURN(const table::Dataset::Ptr latest, base->Latest());
-    GLAIVE_ASSIGN_OR_RETURN(const auto section, ReadSection(*latest));
+    GLAIVE_ASSIGN_OR_RETURN(const auto section, table::ReadIndexSection(*latest));
     const IndexMetadata* entry = FindEntry(section);
     if (entry == nullptr) {
       if (attempt > 0) return latest;  // somebody else dropped it meanwhile

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "io/object_store.h"
+#include "table/dataset.h"
 #include "table/deletion_vector.h"
 
 namespace glaive::table {
@@ -72,6 +74,16 @@ bool Shares(const google::protobuf::RepeatedField<int32_t>& fields,
 }
 
 }  // namespace
+
+Result<lance::table::IndexSection> ReadIndexSection(const Dataset& dataset) {
+  lance::table::IndexSection section;
+  const auto bytes = dataset.index_section();
+  if (bytes != nullptr && !section.ParseFromString(*bytes)) {
+    return Corruption("the index section of version ", dataset.version(), " of table '",
+                      dataset.env().store->root(), "' does not decode");
+  }
+  return section;
+}
 
 Status IndexEditor::Load() {
   if (section_) return Status::OK();

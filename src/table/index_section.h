@@ -16,6 +16,11 @@
 
 namespace glaive::table {
 
+class Dataset;
+
+// What the version says of its indices; empty when it has none. Corruption.
+Result<lance::table::IndexSection> ReadIndexSection(const Dataset& dataset);
+
 // Decodes the section on first need; an unchanged one stays byte for byte. Ids of
 // fragments that are gone may stay in the bitmap of an index: everybody ignores them.
 class IndexEditor {

@@ -10,16 +10,7 @@ from .._glaive import format_field_path, parse_field_path
 from ._refuse import refusal
 from .blob import BlobPlaces
 
-BLOB_MODES = ("lazy", "bytes", "descriptions")
-
 _Columns = Optional[Union[List[str], Dict[str, str]]]
-
-
-def check_blob_mode(blob_mode: str) -> str:
-    """`blob_mode`; ValueError unless it is one of the known ones."""
-    if blob_mode not in BLOB_MODES:
-        raise ValueError(f"blob_mode must be one of {', '.join(map(repr, BLOB_MODES))}, got {blob_mode!r}")
-    return blob_mode
 
 
 def is_descriptor(field: pa.Field) -> bool:

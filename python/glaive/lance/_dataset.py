@@ -452,7 +452,9 @@ class LanceScanner(pa.dataset.Scanner):
 
         `blob_mode`: values of blob columns are files that read when they are used ("lazy"), bytes, or descriptions.
         """
-        _blob_frames.check_blob_mode(blob_mode)
+        from .._blob import validate_blob_mode
+
+        validate_blob_mode(blob_mode)
         o = self._options
         if blob_mode == "descriptions" or o._blob_bytes or not o.ds._blob_columns():
             return self.to_table().to_pandas(**kwargs)
