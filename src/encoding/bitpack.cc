@@ -16,7 +16,12 @@ constexpr int kOrder[8] = {0, 4, 2, 6, 1, 5, 3, 7};
 template <typename T>
 int MaxBitWidth(const T* values, int64_t count) {
   T all = 0;
-  for (int64_t i = 0; i < count; ++i) all = static_cast<T>(all | values[i]);
+  if (count == kBitpackBlock) {
+    // A known count lets the compiler use vector registers.
+    for (int64_t i = 0; i < kBitpackBlock; ++i) all = static_cast<T>(all | values[i]);
+  } else {
+    for (int64_t i = 0; i < count; ++i) all = static_cast<T>(all | values[i]);
+  }
   return std::bit_width(all);
 }
 

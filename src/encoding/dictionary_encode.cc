@@ -54,7 +54,12 @@ uint64_t HashBytes(std::string_view bytes) {
 template <typename Get>
 class Numbering {
  public:
-  explicit Numbering(Get get) : get_(get), slots_(1024, kEmpty) {}
+  // `expected`: so many different values need no growing.
+  explicit Numbering(Get get, int64_t expected = 512)
+      : get_(get), slots_(std::bit_ceil(static_cast<size_t>(2 * expected)), kEmpty) {
+    hashes_.reserve(static_cast<size_t>(expected));
+    first_.reserve(static_cast<size_t>(expected));
+  }
 
   uint32_t Number(int64_t i) {
     const std::string_view value = get_(i);
@@ -101,7 +106,7 @@ bool SampleLooksGood(Get get, int64_t count, int64_t threshold) {
   const int64_t sample = std::min(count, kSampleSize);
   if (sample < kMinSample) return true;
   const int64_t per_block = sample / kSampleBlocks;
-  Numbering numbering(get);
+  Numbering numbering(get, sample);
   int64_t seen = 0;
   for (int64_t b = 0; b < kSampleBlocks; ++b) {
     const int64_t first = (count - per_block) * b / (kSampleBlocks - 1);

@@ -54,17 +54,38 @@ MiniBlockValues EncodeFlat(const FixedValues& values) {
   return out;
 }
 
+// Bit widths of the blocks of some values, and what packing them takes.
+struct BitWidths {
+  std::vector<uint8_t> widths;
+  int64_t bytes = 0;
+};
+
+// Stops when packing would take more than `stop_above` bytes.
 template <typename T>
-MiniBlockValues EncodeBitpacked(std::span<const T> values) {
+BitWidths MeasureBlocks(std::span<const T> values, int64_t stop_above) {
+  BitWidths out;
+  out.widths.reserve(values.size() / kBitpackBlock + 1);
+  for (size_t at = 0; at < values.size() && out.bytes <= stop_above;
+       at += kBitpackBlock) {
+    const size_t n = std::min(values.size() - at, static_cast<size_t>(kBitpackBlock));
+    const int width = MaxBitWidth(values.data() + at, static_cast<int64_t>(n));
+    out.widths.push_back(static_cast<uint8_t>(width));
+    out.bytes += static_cast<int64_t>(sizeof(T)) + PackedBlockBytes(width);
+  }
+  return out;
+}
+
+template <typename T>
+MiniBlockValues EncodeBitpacked(std::span<const T> values, const BitWidths& measured) {
   constexpr int kBits = std::numeric_limits<T>::digits;
   MiniBlockValues out;
   out.encoding.mutable_inline_bitpacking()->set_uncompressed_bits_per_value(kBits);
-  OutBytes bytes(values.size() * sizeof(T) / 2);
+  OutBytes bytes(static_cast<size_t>(measured.bytes));
   MiniBlockValues::Stream stream;
   for (size_t at = 0; at < values.size(); at += kBitpackBlock) {
     const size_t n = std::min(values.size() - at, static_cast<size_t>(kBitpackBlock));
     const T* block = values.data() + at;
-    const int width = MaxBitWidth(block, static_cast<int64_t>(n));
+    const int width = measured.widths[at / kBitpackBlock];
     bytes.Put(static_cast<T>(width));
     uint8_t* to = bytes.Extend(static_cast<size_t>(PackedBlockBytes(width)));
     if (n == static_cast<size_t>(kBitpackBlock)) {
@@ -81,22 +102,20 @@ MiniBlockValues EncodeBitpacked(std::span<const T> values) {
   return out;
 }
 
+// Adjacent values that differ, plus one: the runs before long ones are cut. Stops some
+// way above `stop_above`.
 template <typename T>
-int64_t BitpackedBytes(std::span<const T> values, int64_t stop_above) {
-  int64_t bytes = 0;
-  for (size_t at = 0; at < values.size() && bytes <= stop_above; at += kBitpackBlock) {
-    const size_t n = std::min(values.size() - at, static_cast<size_t>(kBitpackBlock));
-    bytes += static_cast<int64_t>(sizeof(T)) +
-             PackedBlockBytes(MaxBitWidth(values.data() + at, static_cast<int64_t>(n)));
-  }
-  return bytes;
-}
-
-// Adjacent values that differ, plus one: the runs before long ones are cut.
-template <typename T>
-int64_t CountRuns(std::span<const T> values) {
+int64_t CountRuns(std::span<const T> values, int64_t stop_above) {
+  constexpr size_t kStep = 1024;
   int64_t runs = 1;
-  for (size_t i = 1; i < values.size(); ++i) runs += values[i] != values[i - 1];
+  size_t i = 1;
+  for (; i + kStep <= values.size() && runs <= stop_above; i += kStep) {
+    const T* at = values.data() + i;
+    int differ = 0;
+    for (size_t k = 0; k < kStep; ++k) differ += at[k] != at[k - 1];
+    runs += differ;
+  }
+  for (; i < values.size() && runs <= stop_above; ++i) runs += values[i] != values[i - 1];
   return runs;
 }
 
@@ -228,18 +247,19 @@ MiniBlockValues ChooseFixed(const FixedValues& values, const EncodeOptions& opti
   const std::span<const T> in(reinterpret_cast<const T*>(buffer->data()),
                               static_cast<size_t>(values.count));
   const int64_t raw = values.num_bytes();
-  const int64_t packed = BitpackedBytes(in, raw);
+  const BitWidths measured = MeasureBlocks(in, raw);
+  const int64_t packed = measured.bytes;
   if (!options.rle_threshold || *options.rle_threshold > 0) {
-    const int64_t runs = CountRuns(in);
+    constexpr int64_t kRunBytes = static_cast<int64_t>(sizeof(T)) + 1;
+    const int64_t runs = CountRuns(in, std::min(raw, packed) / kRunBytes);
     // Longer runs are cut.
-    const int64_t rle =
-        (runs + values.count / int64_t{kMaxRun}) * (static_cast<int64_t>(sizeof(T)) + 1);
+    const int64_t rle = (runs + values.count / int64_t{kMaxRun}) * kRunBytes;
     const bool few = !options.rle_threshold ||
                      static_cast<double>(runs) <
                          static_cast<double>(values.count) * *options.rle_threshold;
     if (few && rle < raw && rle <= packed) return EncodeRle(in);
   }
-  if (packed < raw) return EncodeBitpacked(in);
+  if (packed < raw) return EncodeBitpacked(in, measured);
   FixedValues flat = values;
   flat.pieces = {buffer};
   return EncodeFlat(flat);

@@ -1,5 +1,6 @@
 // Columns added, altered and dropped: values beside deleted rows, casts at their edges,
 // faults at every operation of the store, and two handles that change the same table.
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <set>
@@ -91,6 +92,46 @@ TEST(ChangeColumns, ComputedForLiveRowsOnly) {
   EXPECT_EQ(cells, (Cells{1, 1, 1, 1, 1}));
   ASSERT_OK_AND_ASSIGN(cells, Read(dataset, "n"));
   EXPECT_EQ(cells, kNumbers);
+}
+
+// Far more rows than one batch, so that many threads bring pages at once: all of them
+// must come in order. Nulls in some batches only, and deleted rows.
+TEST(ChangeColumns, ComputedInManyPages) {
+  constexpr int64_t kRows = 2'300'000;
+  const auto env = MakeEnv(io::MakeMemoryStore(), /*threads=*/4);
+  arrow::Int64Builder builder;
+  ASSERT_OK(builder.Reserve(kRows));
+  for (int64_t i = 0; i < kRows; ++i) {
+    if (i > kRows / 2 && i % 1000 == 0) {
+      builder.UnsafeAppendNull();
+    } else {
+      builder.UnsafeAppend(i * 7919 % 100'003);
+    }
+  }
+  auto data = arrow::Table::Make(arrow::schema({field("n", arrow::int64())}),
+                                 {builder.Finish().ValueOrDie()});
+  arrow::TableBatchReader reader(*data);
+  table::WriteOptions one_fragment;
+  one_fragment.max_rows_per_file = kRows;
+  ASSERT_OK_AND_ASSIGN(auto dataset, Dataset::Write(env, reader, one_fragment));
+  ASSERT_EQ(dataset->num_fragments(), 1);
+  ASSERT_OK_AND_ASSIGN(dataset,
+                       dataset->CommitDelete({{0, {5, 70'000, 2'000'000}}}, "test"));
+  std::vector<int64_t> done;
+  ColumnChangeOptions options;
+  options.progress = [&](int64_t rows) { done.push_back(rows); };
+  ASSERT_OK_AND_ASSIGN(dataset, AddColumns(dataset, {{"c", "n * 3 + 1"}}, options));
+  ASSERT_OK_AND_ASSIGN(const auto before, Read(dataset, "n"));
+  ASSERT_OK_AND_ASSIGN(const auto after, Read(dataset, "c"));
+  ASSERT_EQ(after.size(), static_cast<size_t>(kRows - 3));
+  for (size_t i = 0; i < after.size(); ++i) {
+    ASSERT_EQ(after[i].has_value(), before[i].has_value()) << i;
+    if (after[i]) {
+      ASSERT_EQ(*after[i], *before[i] * 3 + 1) << i;
+    }
+  }
+  EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
+  EXPECT_EQ(done.back(), kRows);
 }
 
 TEST(ChangeColumns, GivenForLiveRowsInOrder) {

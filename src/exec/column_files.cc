@@ -27,9 +27,12 @@ namespace {
 
 constexpr int64_t kMorselRows = 131072;
 constexpr int64_t kMorselBytes = int64_t{8} << 20;
-// Pages are encoded while later rows are computed: one page for all of a narrow column
-// would be encoded when nothing else is left to do.
+// Where batches are not pages of their own: pages are encoded while later rows are
+// computed. One page for all of a narrow column would be encoded when nothing else is
+// left to do.
 constexpr int64_t kNarrowPageBytes = int64_t{2} << 20;
+// Batches that may be in the works at once.
+constexpr size_t kWindow = 16;
 // Each holds a descriptor.
 constexpr int kMostUnsynced = 16;
 
@@ -89,6 +92,42 @@ bool HoldsLiveField(const lance::table::DataFile& file, const file::Schema& sche
   });
 }
 
+// Writes pages in the order of their rows, whoever brings them.
+class PageQueue {
+ public:
+  using Rows = std::shared_ptr<const file::EncodedRows>;
+  PageQueue(ColumnFiles::Writer* writer, size_t pieces)
+      : writer_(writer), pieces_(pieces) {}
+
+  // Writes what is next, unless another thread is at it, who will go on with this then.
+  Status Put(size_t piece, Rows rows, int64_t count) {
+    std::unique_lock lock(mutex_);
+    pieces_[piece] = {std::move(rows), count};
+    if (writing_) return Status::OK();
+    writing_ = true;
+    Status status;
+    while (status.ok() && next_ < pieces_.size() && pieces_[next_].rows != nullptr) {
+      const Piece one = std::exchange(pieces_[next_++], {});
+      lock.unlock();
+      status = writer_->Write(*one.rows, one.count);
+      lock.lock();
+    }
+    writing_ = false;
+    return status;
+  }
+
+ private:
+  struct Piece {
+    Rows rows;
+    int64_t count = 0;
+  };
+  ColumnFiles::Writer* const writer_;
+  std::mutex mutex_;
+  std::vector<Piece> pieces_;  // guarded by mutex_
+  size_t next_ = 0;            // guarded by mutex_
+  bool writing_ = false;       // guarded by mutex_
+};
+
 // Fills one fragment's file: while one batch is written, the next ones are computed.
 class FragmentJob {
  public:
@@ -117,6 +156,10 @@ class FragmentJob {
       // Rows are there, all of them deleted.
       const int64_t rows = dataset_.physical_rows(fragment);
       GLAIVE_RETURN_NOT_OK(writer->WriteLive(nullptr, RowMask{}, rows));
+      return writer->Finish();
+    }
+    if (writer->encodes_apart() && options_.batch_rows == 0) {
+      GLAIVE_RETURN_NOT_OK(WritePages(plan.morsels, writer.get()));
       return writer->Finish();
     }
     std::vector<Piece> ready;
@@ -152,6 +195,26 @@ class FragmentJob {
     RowMask mask;
     int64_t count = 0;
   };
+
+  // Each batch is computed and becomes pages while it is in the caches of one processor.
+  Status WritePages(const std::vector<Morsel>& morsels, ColumnFiles::Writer* writer) {
+    for (size_t next = 0; next < morsels.size(); next += kWindow) {
+      const size_t count = std::min(kWindow, morsels.size() - next);
+      PageQueue queue(writer, count);
+      GLAIVE_RETURN_NOT_OK(dataset_.env().runtime->ParallelFor(
+          static_cast<int64_t>(count),
+          [&](int64_t i) -> Status {
+            const auto task = static_cast<size_t>(i);
+            Piece piece;
+            GLAIVE_RETURN_NOT_OK(Compute(morsels[next + task], &piece));
+            GLAIVE_ASSIGN_OR_RETURN(
+                auto rows, writer->Encode(piece.values, piece.mask, piece.count));
+            return queue.Put(task, std::move(rows), piece.count);
+          },
+          options_.cancel));
+    }
+    return Status::OK();
+  }
 
   Status Compute(const Morsel& morsel, Piece* piece) {
     piece->count = morsel.count;
@@ -205,14 +268,15 @@ Result<std::unique_ptr<ColumnFiles::Writer>> ColumnFiles::Open(int fragment) {
   file::FileWriterOptions options;
   options.version = dataset_->file_version();
   const auto stored = columns_.ToArrow();
-  if (std::all_of(stored->fields().begin(), stored->fields().end(),
-                  [](const auto& f) { return arrow::is_primitive(f->type()->id()); })) {
-    options.page_bytes = kNarrowPageBytes;
-  }
+  const bool narrow =
+      std::all_of(stored->fields().begin(), stored->fields().end(),
+                  [](const auto& f) { return arrow::is_primitive(f->type()->id()); });
+  if (narrow) options.page_bytes = kNarrowPageBytes;
   GLAIVE_ASSIGN_OR_RETURN(
       auto file, file::FileWriter::Make(*dataset_->env().store, table::DataFilePath(name),
                                         columns_, options));
-  return std::unique_ptr<Writer>(new Writer(this, fragment, name, std::move(file)));
+  return std::unique_ptr<Writer>(
+      new Writer(this, fragment, name, std::move(file), narrow));
 }
 
 void ColumnFiles::Report(int64_t rows) {
@@ -223,11 +287,12 @@ void ColumnFiles::Report(int64_t rows) {
 }
 
 ColumnFiles::Writer::Writer(ColumnFiles* owner, int fragment, std::string name,
-                            std::unique_ptr<file::FileWriter> file)
+                            std::unique_ptr<file::FileWriter> file, bool narrow)
     : owner_(owner),
       fragment_(fragment),
       name_(std::move(name)),
-      file_(std::move(file)) {}
+      file_(std::move(file)),
+      encodes_apart_(narrow && file_->encodes_apart()) {}
 
 ColumnFiles::Writer::~Writer() = default;
 
@@ -237,15 +302,30 @@ Status ColumnFiles::Writer::Write(const arrow::RecordBatch& batch) {
   return Status::OK();
 }
 
+Result<BatchPtr> ColumnFiles::Writer::Whole(const BatchPtr& live, const RowMask& mask,
+                                            int64_t count) const {
+  if (live == nullptr || live->num_rows() == 0) {
+    return BlankRows(owner_->columns_.ToArrow(), count);
+  }
+  return mask.all() ? live : Spread(live, mask, count);
+}
+
 Status ColumnFiles::Writer::WriteLive(const BatchPtr& live, const RowMask& mask,
                                       int64_t count) {
-  BatchPtr whole = live;
-  if (live == nullptr || live->num_rows() == 0) {
-    GLAIVE_ASSIGN_OR_RETURN(whole, BlankRows(owner_->columns_.ToArrow(), count));
-  } else if (!mask.all()) {
-    GLAIVE_ASSIGN_OR_RETURN(whole, Spread(live, mask, count));
-  }
+  GLAIVE_ASSIGN_OR_RETURN(const BatchPtr whole, Whole(live, mask, count));
   return Write(*whole);
+}
+
+Result<std::shared_ptr<const file::EncodedRows>> ColumnFiles::Writer::Encode(
+    const BatchPtr& live, const RowMask& mask, int64_t count) const {
+  GLAIVE_ASSIGN_OR_RETURN(const BatchPtr whole, Whole(live, mask, count));
+  return file_->Encode(*whole);
+}
+
+Status ColumnFiles::Writer::Write(const file::EncodedRows& rows, int64_t count) {
+  GLAIVE_RETURN_NOT_OK(file_->Write(rows));
+  owner_->Report(count);
+  return Status::OK();
 }
 
 Status ColumnFiles::Writer::Finish() {

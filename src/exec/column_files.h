@@ -25,7 +25,8 @@ namespace glaive {
 class CancelToken;
 namespace file {
 class FileWriter;
-}
+struct EncodedRows;
+}  // namespace file
 }  // namespace glaive
 
 namespace glaive::exec {
@@ -61,16 +62,29 @@ class ColumnFiles {
     // deleted ones repeat their neighbours, so that a column without nulls has none.
     Status WriteLive(const std::shared_ptr<arrow::RecordBatch>& live, const RowMask& mask,
                      int64_t count);
+    // WriteLive in two steps, of which the first may run on any thread: for rows enough
+    // to be a page, if `encodes_apart`.
+    bool encodes_apart() const { return encodes_apart_; }
+    Result<std::shared_ptr<const file::EncodedRows>> Encode(
+        const std::shared_ptr<arrow::RecordBatch>& live, const RowMask& mask,
+        int64_t count) const;
+    Status Write(const file::EncodedRows& rows, int64_t count);
     Status Finish();
 
    private:
     friend class ColumnFiles;
     Writer(ColumnFiles* owner, int fragment, std::string name,
-           std::unique_ptr<file::FileWriter> file);
+           std::unique_ptr<file::FileWriter> file, bool narrow);
+    // The next `count` physical rows, see WriteLive.
+    Result<std::shared_ptr<arrow::RecordBatch>> Whole(
+        const std::shared_ptr<arrow::RecordBatch>& live, const RowMask& mask,
+        int64_t count) const;
+
     ColumnFiles* const owner_;
     const int fragment_;
     const std::string name_;
-    std::unique_ptr<file::FileWriter> file_;
+    const std::unique_ptr<file::FileWriter> file_;
+    const bool encodes_apart_;
   };
   Result<std::unique_ptr<Writer>> Open(int fragment);
 

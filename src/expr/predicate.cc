@@ -6,8 +6,10 @@
 #include <arrow/array.h>
 #include <arrow/array/concatenate.h>
 #include <arrow/array/util.h>
+#include <arrow/buffer.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
+#include <arrow/type_traits.h>
 
 #include "base/evaluation_error.h"
 #include "expr/ast.h"
@@ -35,6 +37,58 @@ Status AtRunTime(const Status& status) {
 bool Has(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
+
+// Joins the results for consecutive chunks. Plain values without nulls are copied while
+// they are in the cache.
+class ChunkJoiner {
+ public:
+  using ArrayPtr = std::shared_ptr<arrow::Array>;
+
+  ChunkJoiner(std::shared_ptr<arrow::DataType> type, int64_t rows)
+      : type_(std::move(type)), rows_(rows) {
+    if (arrow::is_primitive(type_->id()) && type_->bit_width() % 8 == 0) {
+      width_ = type_->bit_width() / 8;
+    }
+  }
+
+  Status Add(ArrayPtr array) {
+    if (!chunks_.empty() || width_ == 0 || array->null_count() > 0 ||
+        !array->type()->Equals(*type_)) {
+      EndValues();
+      chunks_.push_back(std::move(array));
+      return Status::OK();
+    }
+    if (values_ == nullptr) {
+      GLAIVE_ASSIGN_OR_RETURN(values_, arrow::AllocateBuffer(rows_ * width_));
+    }
+    const arrow::ArrayData& data = *array->data();
+    std::memcpy(values_->mutable_data() + done_ * width_,
+                data.buffers[1]->data() + data.offset * width_,
+                static_cast<size_t>(data.length * width_));
+    done_ += data.length;
+    return Status::OK();
+  }
+
+  Result<ArrayPtr> Finish() {
+    if (chunks_.empty()) EndValues();
+    return chunks_.size() == 1 ? chunks_[0] : arrow::Concatenate(chunks_);
+  }
+
+ private:
+  // What was copied so far becomes the first chunk.
+  void EndValues() {
+    if (values_ == nullptr) return;
+    chunks_.push_back(arrow::MakeArray(arrow::ArrayData::Make(
+        type_, done_, {nullptr, std::shared_ptr<arrow::Buffer>(std::move(values_))}, 0)));
+  }
+
+  const std::shared_ptr<arrow::DataType> type_;
+  const int64_t rows_;
+  int64_t width_ = 0;  // bytes; 0: not plain
+  std::unique_ptr<arrow::Buffer> values_;
+  int64_t done_ = 0;  // rows of `values_`
+  arrow::ArrayVector chunks_;
+};
 
 }  // namespace
 
@@ -166,14 +220,14 @@ Result<std::shared_ptr<arrow::Array>> ScalarExpr::Evaluate(
     if (!array.ok()) return AtRunTime(array.status());
     return array;
   }
-  arrow::ArrayVector chunks;
+  ChunkJoiner joiner(type(), rows);
   for (int64_t begin = 0; begin < rows; begin += kChunkRows) {
     const auto chunk = batch.Slice(begin, kChunkRows);
     auto array = impl_->root->EvalArray({*chunk, chunk->num_rows()});
     if (!array.ok()) return AtRunTime(array.status());
-    chunks.push_back(std::move(*array));
+    GLAIVE_RETURN_NOT_OK(joiner.Add(std::move(*array)));
   }
-  return arrow::Concatenate(chunks);
+  return joiner.Finish();
 }
 
 }  // namespace glaive::expr

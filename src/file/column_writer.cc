@@ -60,6 +60,15 @@ int64_t RangeBytes(const arrow::ArrayData& data, int64_t start, int64_t length) 
 
 }  // namespace
 
+Result<std::vector<encoding::EncodedPage>> ColumnWriter::Encode(
+    const std::shared_ptr<arrow::ArrayData>&) const {
+  return InternalError("this column does not make pages apart");
+}
+
+Status ColumnWriter::AddPages(const std::vector<encoding::EncodedPage>&) {
+  return InternalError("this column does not take pages");
+}
+
 int64_t PageBytes(const FileWriterOptions& options) {
   constexpr int64_t kDefaultPageBytes = int64_t{8} << 20;
   return options.page_bytes > 0 ? options.page_bytes : kDefaultPageBytes;

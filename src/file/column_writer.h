@@ -8,6 +8,7 @@
 #include <arrow/type_fwd.h>
 
 #include "base/status.h"
+#include "encoding/page_encode.h"
 #include "file/file_writer.h"
 #include "file/page_sink.h"
 #include "file/schema.h"
@@ -29,6 +30,13 @@ class ColumnWriter {
                      int64_t batch_bytes) = 0;
   // Writes what is buffered as pages.
   virtual Status Flush() = 0;
+  // Whether pages can be made beside the column.
+  virtual bool encodes_apart() const { return false; }
+  // The pages of rows that Add would take. Thread-safe.
+  virtual Result<std::vector<encoding::EncodedPage>> Encode(
+      const std::shared_ptr<arrow::ArrayData>& data) const;
+  // Writes such pages, after what is buffered.
+  virtual Status AddPages(const std::vector<encoding::EncodedPage>& pages);
   // After the last Flush.
   virtual const lance::file::v2::ColumnMetadata& metadata() const = 0;
 };

@@ -32,6 +32,12 @@ std::span<const uint8_t> Bytes(const std::string& text) {
 
 }  // namespace
 
+struct EncodedRows {
+  int64_t num_rows = 0;
+  // By column of the file.
+  std::vector<std::vector<encoding::EncodedPage>> pages;
+};
+
 struct FileWriter::Impl {
   struct Column {
     std::vector<std::unique_ptr<ColumnWriter>> writers;
@@ -53,18 +59,35 @@ struct FileWriter::Impl {
   Status failure;  // of an earlier write: pages may be missing
   bool done = false;
 
+  // An error of a write: nothing may follow it.
+  Status Remember(const Status& status) {
+    if (!status.ok()) failure = WithContext(status, "file '" + path + "'");
+    return failure;
+  }
   Status CheckOpen() const {
     if (done) return Closed("file '", path, "' was already finished or aborted");
     return failure;
   }
 
+  // The columns of `batch` in their storage layout.
   Result<std::vector<std::shared_ptr<arrow::ArrayData>>> Prepare(
+      const arrow::RecordBatch& batch) const;
+  Result<std::vector<std::shared_ptr<arrow::ArrayData>>> PrepareStored(
       const arrow::RecordBatch& batch) const;
   Status AddColumns(const std::vector<std::shared_ptr<arrow::ArrayData>>& data);
   Status WriteTail(FileWriteSummary* summary);
 };
 
 Result<std::vector<std::shared_ptr<arrow::ArrayData>>> FileWriter::Impl::Prepare(
+    const arrow::RecordBatch& batch) const {
+  if (!has_json) return PrepareStored(batch);
+  GLAIVE_ASSIGN_OR_RETURN(const auto stored_batch,
+                          JsonToStorage(arrow::RecordBatch::Make(
+                              batch.schema(), batch.num_rows(), batch.columns())));
+  return PrepareStored(*stored_batch);
+}
+
+Result<std::vector<std::shared_ptr<arrow::ArrayData>>> FileWriter::Impl::PrepareStored(
     const arrow::RecordBatch& batch) const {
   if (batch.num_rows() > kMaxBatchRows) {
     return InvalidInput("file '", path, "': a batch may hold at most ", kMaxBatchRows,
@@ -213,22 +236,50 @@ Result<std::unique_ptr<FileWriter>> FileWriter::Make(io::ObjectStore& store,
 Status FileWriter::Write(const arrow::RecordBatch& batch) {
   Impl& impl = *impl_;
   GLAIVE_RETURN_NOT_OK(impl.CheckOpen());
-  const arrow::RecordBatch* source = &batch;
-  std::shared_ptr<arrow::RecordBatch> stored;
-  if (impl.has_json) {
-    auto copy =
-        arrow::RecordBatch::Make(batch.schema(), batch.num_rows(), batch.columns());
-    GLAIVE_ASSIGN_OR_RETURN(stored, JsonToStorage(copy));
-    source = stored.get();
-  }
-  GLAIVE_ASSIGN_OR_RETURN(auto data, impl.Prepare(*source));
+  GLAIVE_ASSIGN_OR_RETURN(auto data, impl.Prepare(batch));
   if (batch.num_rows() == 0) return Status::OK();
-  Status status = impl.AddColumns(data);
-  if (!status.ok()) {
-    impl.failure = WithContext(status, "file '" + impl.path + "'");
-    return impl.failure;
-  }
+  GLAIVE_RETURN_NOT_OK(impl.Remember(impl.AddColumns(data)));
   impl.num_rows += batch.num_rows();
+  return Status::OK();
+}
+
+bool FileWriter::encodes_apart() const {
+  for (const Impl::Column& column : impl_->columns) {
+    if (column.blobs) return false;
+    for (const auto& one : column.writers) {
+      if (!one->encodes_apart()) return false;
+    }
+  }
+  return true;
+}
+
+Result<std::shared_ptr<const EncodedRows>> FileWriter::Encode(
+    const arrow::RecordBatch& batch) const {
+  if (!encodes_apart()) return InternalError("file '", impl_->path, "' takes rows only");
+  auto out = std::make_shared<EncodedRows>();
+  out->num_rows = batch.num_rows();
+  GLAIVE_ASSIGN_OR_RETURN(const auto data, impl_->Prepare(batch));
+  for (size_t i = 0; i < data.size(); ++i) {
+    for (const auto& one : impl_->columns[i].writers) {
+      auto pages = one->Encode(data[i]);
+      if (!pages.ok()) return WithContext(pages.status(), "file '" + impl_->path + "'");
+      out->pages.push_back(std::move(*pages));
+    }
+  }
+  return out;
+}
+
+Status FileWriter::Write(const EncodedRows& rows) {
+  Impl& impl = *impl_;
+  GLAIVE_RETURN_NOT_OK(impl.CheckOpen());
+  size_t next = 0;
+  for (const Impl::Column& column : impl.columns) {
+    for (const auto& one : column.writers) {
+      if (next == rows.pages.size()) return InternalError("rows of another file");
+      GLAIVE_RETURN_NOT_OK(impl.Remember(one->AddPages(rows.pages[next++])));
+    }
+  }
+  impl.num_rows += rows.num_rows;
   return Status::OK();
 }
 
@@ -237,10 +288,7 @@ Result<int> FileWriter::AddGlobalBuffer(std::shared_ptr<arrow::Buffer> bytes) {
   GLAIVE_RETURN_NOT_OK(impl.CheckOpen());
   const std::shared_ptr<arrow::Buffer> pieces[] = {std::move(bytes)};
   auto at = impl.sink->Write(pieces);
-  if (!at.ok()) {
-    impl.failure = WithContext(at.status(), "file '" + impl.path + "'");
-    return impl.failure;
-  }
+  GLAIVE_RETURN_NOT_OK(impl.Remember(at.status()));
   impl.global_buffers.push_back(*at);
   return static_cast<int>(impl.global_buffers.size());
 }

@@ -39,8 +39,11 @@ struct FileWriteSummary {
   std::vector<std::string> blob_files;
 };
 
-// Not thread-safe. Memory is bounded by one page per column plus one batch. The object
-// becomes visible at Finish; without it nothing is left behind.
+// Rows as pages of their own, not in a file yet.
+struct EncodedRows;
+
+// Not thread-safe, but for Encode. Memory is bounded by one page per column plus one
+// batch. The object becomes visible at Finish; without it nothing is left behind.
 class FileWriter {
  public:
   // `schema` gives names, ids, types and encoder hints (field metadata
@@ -54,6 +57,13 @@ class FileWriter {
   // only by layout (views, offset width, dictionary index width). SchemaMismatch names
   // the column; nulls in a non-nullable field are InvalidInput.
   Status Write(const arrow::RecordBatch& batch);
+  // Write in two steps, of which the first, which computes, may run on any thread and
+  // beside everything else. Each batch becomes a page per column: for large batches. Not
+  // for files of version 2.0, and not for blobs.
+  bool encodes_apart() const;
+  Result<std::shared_ptr<const EncodedRows>> Encode(
+      const arrow::RecordBatch& batch) const;
+  Status Write(const EncodedRows& rows);
   // Extra global buffer; returns its index (>= 1).
   Result<int> AddGlobalBuffer(std::shared_ptr<arrow::Buffer> bytes);
   // Key/value pair of the schema metadata in the file.

@@ -177,9 +177,28 @@ class StructuralColumnWriter : public ColumnWriter {
     return status.ok() ? status : WithContext(status, "column '" + path_.name() + "'");
   }
 
+  // The bytes of blobs go to the file before their pages do.
+  bool encodes_apart() const override { return !holds_blobs(); }
+
+  Result<std::vector<encoding::EncodedPage>> Encode(
+      const std::shared_ptr<arrow::ArrayData>& data) const override {
+    if (data->length == 0) return std::vector<encoding::EncodedPage>();
+    auto pages = encoding::EncodePages(column_, {path_.Prune(data)});
+    if (pages.ok()) return pages;
+    return WithContext(pages.status(), "column '" + path_.name() + "'");
+  }
+
+  Status AddPages(const std::vector<encoding::EncodedPage>& pages) override {
+    GLAIVE_RETURN_NOT_OK(Flush());
+    for (const encoding::EncodedPage& page : pages) GLAIVE_RETURN_NOT_OK(WritePage(page));
+    return Status::OK();
+  }
+
   const lance::file::v2::ColumnMetadata& metadata() const override { return metadata_; }
 
  private:
+  bool holds_blobs() const { return path_.leaf().is_blob() && !column_.packed; }
+
   static std::shared_ptr<arrow::ArrayData> DictionaryOf(const arrow::ArrayData& data) {
     const arrow::ArrayData* at = &data;
     while (at->dictionary == nullptr && at->child_data.size() == 1) {
@@ -190,7 +209,7 @@ class StructuralColumnWriter : public ColumnWriter {
 
   Status FlushArrays(const std::vector<std::shared_ptr<arrow::ArrayData>>& arrays) {
     std::vector<encoding::EncodedPage> pages;
-    if (path_.leaf().is_blob() && !column_.packed) {
+    if (holds_blobs()) {
       GLAIVE_ASSIGN_OR_RETURN(pages, WriteBlobPages(column_, arrays, sink_));
     } else {
       GLAIVE_ASSIGN_OR_RETURN(pages, encoding::EncodePages(column_, arrays));

@@ -108,6 +108,25 @@ class HookedWriter : public ObjectWriter {
 
   void Abort() override { inner_->Abort(); }
 
+  Status Publish() override {
+    return RunHooked(
+        hook_.get(), StoreOp::kFinish, path_,
+        [&]() -> Status {
+          GLAIVE_RETURN_NOT_OK(inner_->Publish());
+          hook_->Done(StoreOp::kFinish, 0, 0);
+          return Status::OK();
+        },
+        [&] { TearFinish(); });
+  }
+
+  Status Sync() override {
+    return RunHooked(hook_.get(), StoreOp::kSync, path_, [&]() -> Status {
+      GLAIVE_RETURN_NOT_OK(inner_->Sync());
+      hook_->Done(StoreOp::kSync, 0, 0);
+      return Status::OK();
+    });
+  }
+
  private:
   void TearFinish() {
     if (store_->Exists(path_).ValueOr(true) || !inner_->Finish().ok()) return;
@@ -284,6 +303,8 @@ std::string_view StoreOpName(StoreOp op) {
       return "delete_tree";
     case StoreOp::kRename:
       return "rename";
+    case StoreOp::kSync:
+      return "sync";
   }
   return "unknown";
 }

@@ -234,8 +234,20 @@ class LocalStore : public ObjectStore {
       GLAIVE_RETURN_NOT_OK(MakeDirectories(parent, true));
       status = WriteNewFile(full, parts, durable, &shared_->publish);
     }
-    GLAIVE_RETURN_NOT_OK(status);
-    return durable ? SyncDirectory(parent) : Status::OK();
+    return status;
+  }
+
+  Result<std::unique_ptr<PreparedPut>> PreparePutIfAbsent(std::string_view path,
+                                                          ByteParts parts) override {
+    GLAIVE_ASSIGN_OR_RETURN(const std::string full, FullPath(path));
+    auto file = NewFile::Make(full, parts, &shared_->publish.method);
+    if (KindOf(file.status()) == ErrorKind::kNotFound) {
+      GLAIVE_RETURN_NOT_OK(MakeDirectories(std::string(ParentPath(full)), true));
+      file = NewFile::Make(full, parts, &shared_->publish.method);
+    }
+    GLAIVE_RETURN_NOT_OK(file.status());
+    (*file)->StartWriteback();
+    return std::unique_ptr<PreparedPut>(std::move(*file));
   }
 
   Status Delete(std::string_view path) override {

@@ -17,9 +17,12 @@ namespace glaive::io {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
-// Writeback starts each time this much is new, so that the sync at the end finds little
-// to do.
+// From this size on, bytes go to the kernel from where they are.
+constexpr size_t kDirectBytes = size_t{128} << 10;
+// Writeback starts each time this much is new, or half of the file: the sync at the end
+// then finds little to do, however small the file is.
 constexpr int64_t kWritebackBytes = int64_t{8} << 20;
+constexpr int64_t kMinWritebackBytes = int64_t{1} << 20;
 // Background work writes so much and waits until the disk has it: the small files that
 // others sync meanwhile, entries of a log say, would otherwise queue behind all of it.
 constexpr size_t kBackgroundPiece = size_t{256} << 10;
@@ -73,14 +76,17 @@ LocalWriter::LocalWriter(std::string path, std::string temporary, FileDescriptor
 LocalWriter::~LocalWriter() { Abort(); }
 
 Status LocalWriter::Append(std::span<const uint8_t> bytes) {
-  if (!fd_.valid()) return Closed("file '", path_, "' was finished or aborted already");
+  if (!fd_.valid() || published_) {
+    return Closed("file '", path_, "' was finished or aborted already");
+  }
   GLAIVE_RETURN_NOT_OK(failure_);
   position_ += static_cast<int64_t>(bytes.size());
-  if (buffered_ + bytes.size() > kBufferBytes) {
-    GLAIVE_RETURN_NOT_OK(Flush());
-    // What fills a buffer by itself gains nothing from being copied into one.
-    if (bytes.size() >= kBufferBytes) return WriteOut(bytes);
+  if (bytes.size() >= kDirectBytes) {
+    const std::span<const uint8_t> parts[] = {{buffer_.get(), buffered_}, bytes};
+    buffered_ = 0;
+    return WriteOut(parts);
   }
+  if (buffered_ + bytes.size() > kBufferBytes) GLAIVE_RETURN_NOT_OK(Flush());
   if (bytes.empty()) return Status::OK();
   if (buffer_ == nullptr) {
     buffer_ = std::make_unique_for_overwrite<uint8_t[]>(kBufferBytes);
@@ -91,8 +97,8 @@ Status LocalWriter::Append(std::span<const uint8_t> bytes) {
 }
 
 Status LocalWriter::Flush() {
-  const size_t size = std::exchange(buffered_, 0);
-  return WriteOut({buffer_.get(), size});
+  const std::span<const uint8_t> bytes{buffer_.get(), std::exchange(buffered_, 0)};
+  return WriteOut(ByteParts(&bytes, 1));
 }
 
 Status LocalWriter::WriteInPieces(std::span<const uint8_t> bytes) {
@@ -104,27 +110,42 @@ Status LocalWriter::WriteInPieces(std::span<const uint8_t> bytes) {
     ::sync_file_range(fd_.get(), written_, static_cast<int64_t>(piece.size()),
                       SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
     written_ += static_cast<int64_t>(piece.size());
+    writeback_started_ = written_;
     bytes = bytes.subspan(piece.size());
   }
   return Status::OK();
 }
 
-Status LocalWriter::WriteOut(std::span<const uint8_t> bytes) {
-  if (InlineScope::active()) return WriteInPieces(bytes);
-  failure_ = WriteAll(fd_.get(), bytes, path_);
+Status LocalWriter::WriteOut(ByteParts parts) {
+  if (InlineScope::active()) {
+    for (const auto& part : parts) GLAIVE_RETURN_NOT_OK(WriteInPieces(part));
+    return Status::OK();
+  }
+  failure_ = WriteParts(fd_.get(), parts, path_);
   GLAIVE_RETURN_NOT_OK(failure_);
-  written_ += static_cast<int64_t>(bytes.size());
-  if (written_ - writeback_started_ >= kWritebackBytes) {
-    // Advice only: a file system without it syncs everything at the end.
-    ::sync_file_range(fd_.get(), writeback_started_, written_ - writeback_started_,
-                      SYNC_FILE_RANGE_WRITE);
-    writeback_started_ = written_;
+  for (const auto& part : parts) written_ += static_cast<int64_t>(part.size());
+  const int64_t waiting = written_ - writeback_started_;
+  if (waiting >= kWritebackBytes ||
+      (waiting >= kMinWritebackBytes && waiting >= written_ / 2)) {
+    StartWriteback();
   }
   return Status::OK();
 }
 
+void LocalWriter::StartWriteback() {
+  io::StartWriteback(fd_.get(), writeback_started_, written_ - writeback_started_);
+  writeback_started_ = written_;
+}
+
 Status LocalWriter::Finish() {
-  if (!fd_.valid()) return Closed("file '", path_, "' was finished or aborted already");
+  GLAIVE_RETURN_NOT_OK(Publish());
+  return Sync();
+}
+
+Status LocalWriter::Publish() {
+  if (!fd_.valid() || published_) {
+    return Closed("file '", path_, "' was finished or aborted already");
+  }
   Status status = failure_;
   if (status.ok()) status = Flush();
   if (status.ok()) status = RenameInto(temporary_, path_, false);
@@ -132,22 +153,28 @@ Status LocalWriter::Finish() {
     Abort();
     return status;
   }
-  status = SyncFile(fd_.get(), path_);
+  published_ = true;
+  buffer_.reset();
+  StartWriteback();
+  return Status::OK();
+}
+
+Status LocalWriter::Sync() {
+  if (!fd_.valid() || !published_) {
+    return Closed("file '", path_, "' is not published, or was synced already");
+  }
+  Status status = SyncFile(fd_.get(), path_);
   if (status.ok()) status = SyncDirectory(std::string(ParentPath(path_)));
   fd_.Close();
-  if (!status.ok()) {
-    ::unlink(path_.c_str());
-    return status;
-  }
-  buffer_.reset();
-  return Status::OK();
+  if (!status.ok()) ::unlink(path_.c_str());
+  return status;
 }
 
 void LocalWriter::Abort() {
   if (!fd_.valid()) return;
   fd_.Close();
   buffer_.reset();
-  ::unlink(temporary_.c_str());
+  if (!published_) ::unlink(temporary_.c_str());
 }
 
 Status ReplaceFile(const std::string& path, std::span<const uint8_t> bytes,

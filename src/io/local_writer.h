@@ -26,16 +26,20 @@ class LocalWriter : public ObjectWriter {
   int64_t position() const override { return position_; }
   Status Finish() override;
   void Abort() override;
+  Status Publish() override;
+  Status Sync() override;
 
  private:
   LocalWriter(std::string path, std::string temporary, FileDescriptor fd);
   Status Flush();
-  Status WriteOut(std::span<const uint8_t> bytes);
+  Status WriteOut(ByteParts parts);
+  void StartWriteback();
   Status WriteInPieces(std::span<const uint8_t> bytes);
 
   const std::string path_;
   const std::string temporary_;
   FileDescriptor fd_;  // invalid once finished or aborted
+  bool published_ = false;
   std::unique_ptr<uint8_t[]> buffer_;
   size_t buffered_ = 0;
   int64_t position_ = 0;           // of the next Append

@@ -60,6 +60,23 @@ class ObjectWriter {
   // Durable on return (local: published, file synced, directory synced).
   virtual Status Finish() = 0;
   virtual void Abort() = 0;
+
+  // Finish in two steps, so that several objects wait for the disk together: complete
+  // under its name, then durable, on any thread. From Publish on the object is the
+  // caller's to delete, also when Sync fails.
+  virtual Status Publish() { return Finish(); }
+  virtual Status Sync() { return Status::OK(); }
+};
+
+// A new object that has its bytes, but no name yet. Destruction without Publish leaves
+// nothing behind.
+class PreparedPut {
+ public:
+  virtual ~PreparedPut() = default;
+  // Brings the bytes to the disk, on any thread.
+  virtual Status Sync() = 0;
+  // As a durable PutPartsIfAbsent, which does what Sync has not done. Once.
+  virtual Status Publish() = 0;
 };
 
 class ObjectStore {
@@ -103,6 +120,10 @@ class ObjectStore {
   Status PutIfAbsent(std::string_view path, std::span<const uint8_t> bytes) {
     return PutPartsIfAbsent(path, ByteParts(&bytes, 1));
   }
+  // The same in two steps, so that the bytes reach the disk while something else does.
+  // `parts` must live as long as the result. Nothing is checked about the name yet.
+  virtual Result<std::unique_ptr<PreparedPut>> PreparePutIfAbsent(std::string_view path,
+                                                                  ByteParts parts);
   virtual Status Delete(std::string_view path) = 0;  // a missing object is no error
   // Deletes each of `paths`; one outcome each. Cheaper than one by one where a deletion
   // is made durable by a call of its own.

@@ -98,6 +98,23 @@ TEST_P(ObjectStoreTest, PutIfAbsentNeverReplaces) {
   EXPECT_EQ(Paths("", true), Strings{"v/1.manifest"});
 }
 
+TEST_P(ObjectStoreTest, PreparedPutsClaimTheirNameAtTheEnd) {
+  const std::span<const uint8_t> parts[] = {Bytes("12"), Bytes("345")};
+  ASSERT_OK_AND_ASSIGN(auto first, store_->PreparePutIfAbsent("v/1", parts));
+  ASSERT_OK_AND_ASSIGN(auto second, store_->PreparePutIfAbsent("v/1", parts));
+  ASSERT_OK_AND_ASSIGN(auto dropped, store_->PreparePutIfAbsent("v/2", parts));
+  ASSERT_OK(first->Sync());
+  ASSERT_OK(dropped->Sync());
+  EXPECT_EQ(Paths("", true), Strings{});
+  ASSERT_OK(second->Publish());  // syncs by itself
+  EXPECT_EQ(Content("v/1"), "12345");
+  EXPECT_KIND(ErrorKind::kAlreadyExists, first->Publish());
+  dropped.reset();
+  EXPECT_EQ(Paths("", true), Strings{"v/1"});
+  auto bad = store_->PreparePutIfAbsent("../x", parts);
+  EXPECT_KIND(ErrorKind::kInvalidInput, bad.ok() ? (*bad)->Publish() : bad.status());
+}
+
 TEST_P(ObjectStoreTest, OneOfManyWritersWins) {
   constexpr int kThreads = 4;
   for (int round = 0; round < 20; ++round) {
@@ -216,6 +233,20 @@ TEST_P(ObjectStoreTest, WriterIsInvisibleUntilFinished) {
   EXPECT_KIND(ErrorKind::kClosed, writer->Finish());
   writer.reset();
   EXPECT_EQ(Paths("", true), Strings{"data/part.bin"});
+}
+
+TEST_P(ObjectStoreTest, WritersFinishInTwoSteps) {
+  ASSERT_OK_AND_ASSIGN(auto writer, store_->Create("data/part.bin"));
+  ASSERT_OK(writer->Append(Bytes("abc")));
+  EXPECT_EQ(Paths("", true), Strings{});
+  ASSERT_OK(writer->Publish());
+  EXPECT_EQ(Content("data/part.bin"), "abc");
+  EXPECT_KIND(ErrorKind::kClosed, writer->Append(Bytes("x")));
+  EXPECT_KIND(ErrorKind::kClosed, writer->Publish());
+  ASSERT_OK(writer->Sync());
+  writer->Abort();  // too late
+  writer.reset();
+  EXPECT_EQ(Content("data/part.bin"), "abc");
 }
 
 TEST_P(ObjectStoreTest, AbandonedWriterLeavesNothing) {

@@ -152,6 +152,10 @@ Status ReadExactly(int fd, int64_t offset, std::span<uint8_t> bytes,
   return Status::OK();
 }
 
+void StartWriteback(int fd, int64_t offset, int64_t length) {
+  if (length > 0) ::sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE);
+}
+
 Status SyncFile(int fd, std::string_view path) {
   // Data plus what is needed to read it back (size, extents); not the times.
   while (::fdatasync(fd) != 0) {

@@ -53,6 +53,9 @@ Status WriteParts(int fd, std::span<const std::span<const uint8_t>> parts,
 Status ReadExactly(int fd, int64_t offset, std::span<uint8_t> bytes,
                    std::string_view path);
 
+// Asks for bytes to be on their way to the disk, so that a later sync finds little to do.
+// Advice only: a file system without it syncs everything then.
+void StartWriteback(int fd, int64_t offset, int64_t length);
 Status SyncFile(int fd, std::string_view path);
 Status SyncDirectory(const std::string& directory);
 

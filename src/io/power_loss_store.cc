@@ -28,9 +28,13 @@ std::span<const uint8_t> AsSpan(const arrow::Buffer& buffer) {
 
 class PowerLossWriter : public ObjectWriter {
  public:
-  PowerLossWriter(std::unique_ptr<ObjectWriter> inner, std::string key,
-                  std::shared_ptr<PowerLossDisk> disk)
-      : inner_(std::move(inner)), key_(std::move(key)), disk_(std::move(disk)) {}
+  PowerLossWriter(std::unique_ptr<ObjectWriter> inner, std::shared_ptr<ObjectStore> store,
+                  std::string path, std::string key, std::shared_ptr<PowerLossDisk> disk)
+      : inner_(std::move(inner)),
+        store_(std::move(store)),
+        path_(std::move(path)),
+        key_(std::move(key)),
+        disk_(std::move(disk)) {}
   Status Append(std::span<const uint8_t> bytes) override { return inner_->Append(bytes); }
   int64_t position() const override { return inner_->position(); }
   Status Finish() override {
@@ -40,9 +44,24 @@ class PowerLossWriter : public ObjectWriter {
     return Status::OK();
   }
   void Abort() override { inner_->Abort(); }
+  Status Publish() override {
+    std::lock_guard lock(disk_->mutex);
+    const BufferPtr before = store_->Get(path_).ValueOr(nullptr);
+    GLAIVE_RETURN_NOT_OK(inner_->Publish());
+    disk_->older.try_emplace(key_, before);
+    return Status::OK();
+  }
+  Status Sync() override {
+    std::lock_guard lock(disk_->mutex);
+    GLAIVE_RETURN_NOT_OK(inner_->Sync());
+    disk_->older.erase(key_);
+    return Status::OK();
+  }
 
  private:
   const std::unique_ptr<ObjectWriter> inner_;
+  const std::shared_ptr<ObjectStore> store_;
+  const std::string path_;
   const std::string key_;
   const std::shared_ptr<PowerLossDisk> disk_;
 };
@@ -73,7 +92,8 @@ class PowerLossStore : public ObjectStore {
   }
   Result<std::unique_ptr<ObjectWriter>> Create(std::string_view path) override {
     GLAIVE_ASSIGN_OR_RETURN(auto writer, inner_->Create(path));
-    return std::make_unique<PowerLossWriter>(std::move(writer), Key(path), disk_);
+    return std::make_unique<PowerLossWriter>(std::move(writer), inner_, std::string(path),
+                                             Key(path), disk_);
   }
 
   Status Put(std::string_view path, std::span<const uint8_t> bytes,

@@ -11,7 +11,7 @@ namespace glaive::io {
 
 struct PowerLossDisk;
 
-// In memory. Objects that were put durably, or finished by a writer, are on the disk;
+// In memory. Objects that were put durably, or synced by their writer, are on the disk;
 // others are with the kernel only. Thread-safe; children share everything.
 class PowerLoss {
  public:

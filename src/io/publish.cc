@@ -48,7 +48,8 @@ Status CreateExclusively(const std::string& path, ByteParts parts, bool durable)
 }
 
 // 0, EEXIST, or another errno.
-int Claim(const std::string& temporary, const std::string& path, PublishMethod method) {
+int ClaimName(const std::string& temporary, const std::string& path,
+              PublishMethod method) {
   if (method == PublishMethod::kRenameNoReplace) {
     const int rc = ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(),
                                RENAME_NOREPLACE);
@@ -96,6 +97,77 @@ Result<bool> WriteUnnamed(const std::string& path, ByteParts parts, PublishWays*
 
 }  // namespace
 
+Result<std::unique_ptr<NewFile>> NewFile::Make(std::string path, ByteParts parts,
+                                               std::atomic<PublishMethod>* method) {
+  std::unique_ptr<NewFile> file(new NewFile(std::move(path), parts, method));
+  if (method->load(std::memory_order_relaxed) == PublishMethod::kExclusiveCreate) {
+    const std::string directory(ParentPath(file->path_));
+    struct stat info;
+    if (::stat(directory.c_str(), &info) != 0) {
+      return ErrnoStatus(errno, "create", file->path_);
+    }
+    return file;
+  }
+  std::string temporary = TemporaryPathFor(file->path_);
+  file->fd_ = OpenFile(temporary, O_WRONLY | O_CREAT | O_EXCL);
+  if (!file->fd_.valid()) return ErrnoStatus(errno, "create", file->path_);
+  file->temporary_ = std::move(temporary);
+  GLAIVE_RETURN_NOT_OK(WriteParts(file->fd_.get(), file->parts_, file->path_));
+  return file;
+}
+
+void NewFile::StartWriteback() {
+  size_t size = 0;
+  for (const auto& part : parts_) size += part.size();
+  if (fd_.valid()) io::StartWriteback(fd_.get(), 0, static_cast<int64_t>(size));
+}
+
+NewFile::~NewFile() { Drop(); }
+
+void NewFile::Drop() {
+  fd_.Close();
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  temporary_.clear();
+}
+
+Status NewFile::Sync() {
+  if (!fd_.valid()) return Status::OK();
+  GLAIVE_RETURN_NOT_OK(SyncFile(fd_.get(), path_));
+  fd_.Close();
+  return Status::OK();
+}
+
+Status NewFile::Publish(bool durable) {
+  Status status = durable ? Sync() : Status::OK();
+  fd_.Close();  // before others see it: network file systems write out what is left
+  if (status.ok()) status = Claim(durable);
+  Drop();
+  GLAIVE_RETURN_NOT_OK(status);
+  return durable ? SyncDirectory(std::string(ParentPath(path_))) : Status::OK();
+}
+
+Status NewFile::Claim(bool durable) {
+  PublishMethod current = method_->load(std::memory_order_relaxed);
+  if (temporary_.empty()) return CreateExclusively(path_, parts_, durable);
+  if (current == PublishMethod::kExclusiveCreate) {
+    current = PublishMethod::kLink;  // refused to another file since this one was made
+  }
+  int error_number = ClaimName(temporary_, path_, current);
+  while (error_number != 0 && IsRefusal(error_number)) {
+    if (current == PublishMethod::kRenameNoReplace) {
+      GLAIVE_RETURN_NOT_OK(CreateExclusively(path_, parts_, durable));
+      method_->store(PublishMethod::kExclusiveCreate, std::memory_order_relaxed);
+      return Status::OK();
+    }
+    current = PublishMethod::kRenameNoReplace;
+    error_number = ClaimName(temporary_, path_, current);
+    if (error_number == 0) method_->store(current, std::memory_order_relaxed);
+  }
+  if (error_number != 0) return ErrnoStatus(error_number, "create", path_);
+  temporary_.clear();
+  return Status::OK();
+}
+
 Status WriteNewFile(const std::string& path, ByteParts parts, bool durable,
                     PublishWays* ways) {
   if (!durable && ways->unnamed.load(std::memory_order_relaxed)) {
@@ -106,37 +178,8 @@ Status WriteNewFile(const std::string& path, ByteParts parts, bool durable,
   // Saves the writing when somebody else was faster; the claim below is what decides.
   struct stat info;
   if (::lstat(path.c_str(), &info) == 0) return ErrnoStatus(EEXIST, "create", path);
-
-  PublishMethod current = method->load(std::memory_order_relaxed);
-  if (current == PublishMethod::kExclusiveCreate) {
-    return CreateExclusively(path, parts, durable);
-  }
-
-  const std::string temporary = TemporaryPathFor(path);
-  FileDescriptor fd = OpenFile(temporary, O_WRONLY | O_CREAT | O_EXCL);
-  if (!fd.valid()) return ErrnoStatus(errno, "create", path);
-  Status status = WriteParts(fd.get(), parts, path);
-  if (status.ok() && durable) status = SyncFile(fd.get(), path);
-  fd.Close();
-  if (!status.ok()) {
-    ::unlink(temporary.c_str());
-    return status;
-  }
-  int error_number = Claim(temporary, path, current);
-  while (error_number != 0 && IsRefusal(error_number)) {
-    if (current == PublishMethod::kRenameNoReplace) {
-      ::unlink(temporary.c_str());
-      GLAIVE_RETURN_NOT_OK(CreateExclusively(path, parts, durable));
-      method->store(PublishMethod::kExclusiveCreate, std::memory_order_relaxed);
-      return Status::OK();
-    }
-    current = PublishMethod::kRenameNoReplace;
-    error_number = Claim(temporary, path, current);
-    if (error_number == 0) method->store(current, std::memory_order_relaxed);
-  }
-  if (error_number == 0) return Status::OK();
-  ::unlink(temporary.c_str());
-  return ErrnoStatus(error_number, "create", path);
+  GLAIVE_ASSIGN_OR_RETURN(const auto file, NewFile::Make(path, parts, method));
+  return file->Publish(durable);
 }
 
 }  // namespace glaive::io

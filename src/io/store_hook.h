@@ -20,14 +20,15 @@ enum class StoreOp : uint8_t {
   kList,  // ListNames too
   kCreate,
   kAppend,
-  kFinish,
+  kFinish,  // Publish too
   kPut,
   kPutIfAbsent,
   kDelete,
   kDeleteTree,
   kRename,
+  kSync,  // of what was published
 };
-inline constexpr int kNumStoreOps = 14;
+inline constexpr int kNumStoreOps = 15;
 
 std::string_view StoreOpName(StoreOp op);
 

@@ -18,7 +18,8 @@ TEST(CountingStore, CountsEachKind) {
   ASSERT_OK_AND_ASSIGN(auto writer, store->Create("c"));
   ASSERT_OK(writer->Append(Bytes("1234567")));
   ASSERT_OK(writer->Append(Bytes("1")));
-  ASSERT_OK(writer->Finish());
+  ASSERT_OK(writer->Publish());
+  ASSERT_OK(writer->Sync());
   ASSERT_OK_AND_ASSIGN(auto object, store->Open("c"));
   const ByteRange ranges[] = {{0, 2}, {4, 3}, {1, 1}};
   ASSERT_OK(object->ReadMany(ranges).status());
@@ -37,6 +38,7 @@ TEST(CountingStore, CountsEachKind) {
   EXPECT_EQ(counters->count(StoreOp::kCreate), 1);
   EXPECT_EQ(counters->count(StoreOp::kAppend), 2);
   EXPECT_EQ(counters->count(StoreOp::kFinish), 1);
+  EXPECT_EQ(counters->count(StoreOp::kSync), 1);
   EXPECT_EQ(counters->count(StoreOp::kOpen), 1);
   EXPECT_EQ(counters->count(StoreOp::kRead), 2);
   EXPECT_EQ(counters->count(StoreOp::kGet), 1);
@@ -46,7 +48,7 @@ TEST(CountingStore, CountsEachKind) {
   EXPECT_EQ(counters->count(StoreOp::kRename), 1);
   EXPECT_EQ(counters->count(StoreOp::kDelete), 1);
   EXPECT_EQ(counters->count(StoreOp::kDeleteTree), 1);
-  EXPECT_EQ(counters->total(), 17);
+  EXPECT_EQ(counters->total(), 18);
   EXPECT_EQ(counters->ranges_read(), 3 + 1 + 1);
   EXPECT_EQ(counters->bytes_read(), 6 + 8 + 5);
   EXPECT_EQ(counters->bytes_written(), 5 + 3 + 8);

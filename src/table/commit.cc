@@ -226,9 +226,17 @@ class Committer {
     GLAIVE_ASSIGN_OR_RETURN(snapshot->bases, Bases::Make(env_, *next.header));
     snapshot->header = std::move(next.header);
 
-    GLAIVE_RETURN_NOT_OK(FinishUnsynced(env_, transaction_));
-    GLAIVE_RETURN_NOT_OK(WriteTransactionFile(transaction_bytes));
-    Status put = store_.PutIfAbsent(snapshot->path, AsBytes(shared_bytes.view));
+    // The manifest's bytes reach the disk together with the files that it names. Its name
+    // comes last.
+    const std::span<const uint8_t> manifest = AsBytes(shared_bytes.view);
+    GLAIVE_ASSIGN_OR_RETURN(
+        const auto prepared,
+        store_.PreparePutIfAbsent(snapshot->path, io::ByteParts(&manifest, 1)));
+    GLAIVE_RETURN_NOT_OK(
+        FinishUnsynced(env_, transaction_,
+                       {[&] { return prepared->Sync(); },
+                        [&] { return WriteTransactionFile(transaction_bytes); }}));
+    Status put = prepared->Publish();
     if (!put.ok()) {
       if (KindOf(put) == ErrorKind::kAlreadyExists) {
         *collided = true;

@@ -62,9 +62,9 @@ Result<lance::table::DeletionFile> WriteDeletionFile(
   }
   const std::string path = DeletionFilePath(fragment_id, file);
   if (unsynced != nullptr) {
-    unsynced->Add(path, [&store, path, bytes = std::move(bytes)] {
-      return store.Put(path, bytes);
-    });
+    GLAIVE_ASSIGN_OR_RETURN(auto writer, store.Create(path));
+    GLAIVE_RETURN_NOT_OK(writer->Append(bytes));
+    unsynced->Add(path, std::move(writer));
     return file;
   }
   if (Status put = store.Put(path, bytes); !put.ok()) {

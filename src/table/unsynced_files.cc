@@ -15,12 +15,12 @@
 namespace glaive::table {
 namespace {
 
-using Finish = std::function<Status()>;
+using Writer = std::unique_ptr<io::ObjectWriter>;
 using Fragments = google::protobuf::RepeatedPtrField<lance::table::DataFragment>;
 
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, Finish> files;  // by owner's prefix and path
+  std::map<std::string, Writer> files;  // by owner's prefix and path
 };
 
 // A forked child starts empty: what its parent writes is the parent's.
@@ -47,9 +47,9 @@ void ForEachFragments(const lance::table::Transaction& transaction, Visit visit)
 std::string Prefix(const io::ObjectStore& store) { return store.root() + "//"; }
 
 // Takes what the transaction names out of the registry.
-std::vector<Finish> TakeNamed(const io::ObjectStore& store,
+std::vector<Writer> TakeNamed(const io::ObjectStore& store,
                               const lance::table::Transaction& transaction) {
-  std::vector<Finish> taken;
+  std::vector<Writer> taken;
   Registry& all = AllFiles();
   const std::string prefix = Prefix(store);
   std::lock_guard lock(all.mutex);
@@ -79,7 +79,7 @@ std::vector<Finish> TakeNamed(const io::ObjectStore& store,
 UnsyncedFiles::UnsyncedFiles(const io::ObjectStore& store) : prefix_(Prefix(store)) {}
 
 UnsyncedFiles::~UnsyncedFiles() {
-  std::vector<Finish> dropped;  // destroyed without the lock
+  std::vector<Writer> dropped;  // destroyed without the lock
   Registry& all = AllFiles();
   std::lock_guard lock(all.mutex);
   for (const std::string& key : keys_) {
@@ -90,34 +90,39 @@ UnsyncedFiles::~UnsyncedFiles() {
   }
 }
 
-void UnsyncedFiles::Add(const std::string& path, Finish finish) {
+void UnsyncedFiles::Add(const std::string& path, Writer complete) {
   {
     std::lock_guard lock(mutex_);
     keys_.push_back(prefix_ + path);
   }
   Registry& all = AllFiles();
   std::lock_guard lock(all.mutex);
-  all.files.insert_or_assign(prefix_ + path, std::move(finish));
-}
-
-void UnsyncedFiles::Add(const std::string& path,
-                        std::unique_ptr<io::ObjectWriter> complete) {
-  std::shared_ptr<io::ObjectWriter> shared = std::move(complete);
-  Add(path, [shared] { return shared->Finish(); });
+  all.files.insert_or_assign(prefix_ + path, std::move(complete));
 }
 
 bool UnsyncedFiles::Drop(const std::string& path) {
+  Writer dropped;  // destroyed without the lock
   Registry& all = AllFiles();
   std::lock_guard lock(all.mutex);
-  return all.files.erase(prefix_ + path) > 0;
+  const auto found = all.files.find(prefix_ + path);
+  if (found == all.files.end()) return false;
+  dropped = std::move(found->second);
+  all.files.erase(found);
+  return true;
 }
 
-Status FinishUnsynced(const TableEnv& env, const lance::table::Transaction& transaction) {
-  const std::vector<Finish> files = TakeNamed(*env.store, transaction);
+Status FinishUnsynced(const TableEnv& env, const lance::table::Transaction& transaction,
+                      const std::vector<std::function<Status()>>& beside) {
+  const std::vector<Writer> files = TakeNamed(*env.store, transaction);
+  // Every file has its name, and its bytes are on their way, before the first sync: one
+  // write of the file system's journal then serves them all.
+  for (const Writer& file : files) GLAIVE_RETURN_NOT_OK(file->Publish());
   // A sync waits for the disk, not for a processor: all of them at once.
-  return env.runtime->ParallelFor(static_cast<int64_t>(files.size()), [&](int64_t i) {
-    return files[static_cast<size_t>(i)]();
-  });
+  return env.runtime->ParallelFor(
+      static_cast<int64_t>(files.size() + beside.size()), [&](int64_t i) {
+        const auto task = static_cast<size_t>(i);
+        return task < files.size() ? files[task]->Sync() : beside[task - files.size()]();
+      });
 }
 
 }  // namespace glaive::table

@@ -32,9 +32,7 @@ class UnsyncedFiles {
   UnsyncedFiles(const UnsyncedFiles&) = delete;
   UnsyncedFiles& operator=(const UnsyncedFiles&) = delete;
 
-  // `finish` makes the file at `path`, relative to the store's root, visible and durable.
-  // It runs once, on any thread.
-  void Add(const std::string& path, std::function<Status()> finish);
+  // `complete` has all bytes of the file at `path`, relative to the store's root.
   void Add(const std::string& path, std::unique_ptr<io::ObjectWriter> complete);
   // Gives up a file that is not needed any more. False when it may exist by now.
   bool Drop(const std::string& path);
@@ -45,8 +43,10 @@ class UnsyncedFiles {
   std::vector<std::string> keys_;  // guarded by mutex_
 };
 
-// Finishes the files that `transaction` names and that are owned by an UnsyncedFiles of
-// this process, all at the same time. An error leaves some of them finished.
-Status FinishUnsynced(const TableEnv& env, const lance::table::Transaction& transaction);
+// Makes the files durable that `transaction` names and that are owned by an UnsyncedFiles
+// of this process, all at the same time, and runs `beside` meanwhile, each once. An error
+// leaves some of them finished.
+Status FinishUnsynced(const TableEnv& env, const lance::table::Transaction& transaction,
+                      const std::vector<std::function<Status()>>& beside = {});
 
 }  // namespace glaive::table

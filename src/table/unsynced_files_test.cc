@@ -17,32 +17,35 @@
 namespace glaive::table {
 namespace {
 
-// Notes what was written, in order; lets the writing of one kind of file fail.
+// Notes what became durable, in order; lets one step of one kind of file fail.
 class Recorder : public io::StoreHook {
  public:
   io::HookVerdict Before(io::StoreOp op, std::string_view path) override {
-    if (op != io::StoreOp::kFinish && op != io::StoreOp::kPut &&
-        op != io::StoreOp::kPutIfAbsent) {
-      return {};
-    }
     std::lock_guard lock(mutex_);
-    if (!failing_.empty() && path.starts_with(failing_)) return {IoError("no room"), {}};
-    written_.emplace_back(path);
+    if (op == failing_op_ && !failing_.empty() && path.starts_with(failing_)) {
+      return {IoError("no room"), {}};
+    }
+    if (op == io::StoreOp::kSync || op == io::StoreOp::kPut ||
+        op == io::StoreOp::kPutIfAbsent) {
+      written_.emplace_back(path);
+    }
     return {};
   }
   std::vector<std::string> Take() {
     std::lock_guard lock(mutex_);
     return std::exchange(written_, {});
   }
-  void FailAt(std::string directory) {
+  void FailAt(std::string directory, io::StoreOp op = io::StoreOp::kFinish) {
     std::lock_guard lock(mutex_);
     failing_ = std::move(directory);
+    failing_op_ = op;
   }
 
  private:
   std::mutex mutex_;
-  std::vector<std::string> written_;  // guarded by mutex_
-  std::string failing_;               // guarded by mutex_
+  std::vector<std::string> written_;               // guarded by mutex_
+  std::string failing_;                            // guarded by mutex_
+  io::StoreOp failing_op_ = io::StoreOp::kFinish;  // guarded by mutex_
 };
 
 // Replaces the row 2 by 20.
@@ -87,16 +90,19 @@ TEST(UnsyncedFiles, AreFinishedBeforeTheManifest) {
 
 TEST(UnsyncedFiles, AFailureCommitsNothingAndLeavesNothing) {
   for (const char* directory : {"data/", "_deletions/"}) {
-    Watched table;
-    ASSERT_OK_AND_ASSIGN(auto dataset, Create(table.env, {1, 2, 3}));
-    ASSERT_OK_AND_ASSIGN(const auto before, table.env.store->List("", true));
-    table.recorder->FailAt(directory);
-    EXPECT_KIND(ErrorKind::kIo, Replace(*dataset).status());
-    ASSERT_OK_AND_ASSIGN(const auto after, table.env.store->List("", true));
-    EXPECT_EQ(after.size(), before.size()) << directory;
-    table.recorder->FailAt("");
-    ASSERT_OK_AND_ASSIGN(dataset, Replace(*dataset));
-    EXPECT_EQ(dataset->version(), 2);
+    for (const io::StoreOp op :
+         {io::StoreOp::kCreate, io::StoreOp::kFinish, io::StoreOp::kSync}) {
+      Watched table;
+      ASSERT_OK_AND_ASSIGN(auto dataset, Create(table.env, {1, 2, 3}));
+      ASSERT_OK_AND_ASSIGN(const auto before, table.env.store->List("", true));
+      table.recorder->FailAt(directory, op);
+      EXPECT_KIND(ErrorKind::kIo, Replace(*dataset).status());
+      ASSERT_OK_AND_ASSIGN(const auto after, table.env.store->List("", true));
+      EXPECT_EQ(after.size(), before.size()) << directory << " " << io::StoreOpName(op);
+      table.recorder->FailAt("");
+      ASSERT_OK_AND_ASSIGN(dataset, Replace(*dataset));
+      EXPECT_EQ(dataset->version(), 2);
+    }
   }
 }
 
@@ -114,32 +120,36 @@ TEST(UnsyncedFiles, ARebaseDropsWhatItReplaces) {
 }
 
 TEST(UnsyncedFiles, OnlyWhatATransactionNames) {
-  const TableEnv env = MakeEnv(io::MakeMemoryStore());
-  std::atomic<int> finished{0};
-  UnsyncedFiles files(*env.store);
-  const auto add = [&](const std::string& name) {
-    files.Add(DataFilePath(name), [&finished] {
-      ++finished;
-      return Status::OK();
-    });
-  };
-  add("a.lance");
-  add("b.lance");
-  add("c.lance");
+  Watched table;
+  UnsyncedFiles files(*table.env.store);
+  for (const char* name : {"a.lance", "b.lance", "c.lance"}) {
+    ASSERT_OK_AND_ASSIGN(auto writer, table.env.store->Create(DataFilePath(name)));
+    files.Add(DataFilePath(name), std::move(writer));
+  }
   lance::table::Transaction transaction;
   auto* append = transaction.mutable_append();
   append->add_fragments()->add_files()->set_path("a.lance");
   append->add_fragments()->add_files()->set_path("b.lance");
   EXPECT_TRUE(files.Drop(DataFilePath("b.lance")));
-  ASSERT_OK(FinishUnsynced(env, transaction));
-  EXPECT_EQ(finished, 1);
+  std::atomic<int> beside{0};
+  const auto finish = [&](const TableEnv& env) {
+    return FinishUnsynced(env, transaction, {[&] {
+                            ++beside;
+                            return Status::OK();
+                          }});
+  };
+  ASSERT_OK(finish(table.env));
+  EXPECT_EQ(table.recorder->Take(), std::vector{DataFilePath("a.lance")});
   EXPECT_FALSE(files.Drop(DataFilePath("a.lance")));
-  ASSERT_OK(FinishUnsynced(env, transaction));  // once only
-  EXPECT_EQ(finished, 1);
+  ASSERT_OK(finish(table.env));  // once only
+  EXPECT_TRUE(table.recorder->Take().empty());
   // Another table's file of the same name is another one.
   append->add_fragments()->add_files()->set_path("c.lance");
-  ASSERT_OK(FinishUnsynced(MakeEnv(io::MakeMemoryStore()), transaction));
-  EXPECT_EQ(finished, 1);
+  ASSERT_OK(finish(MakeEnv(io::MakeMemoryStore())));
+  EXPECT_TRUE(table.recorder->Take().empty());
+  EXPECT_EQ(beside, 3);
+  ASSERT_OK_AND_ASSIGN(const auto found, table.env.store->List("", true));
+  EXPECT_EQ(found.size(), 1u);
 }
 
 }  // namespace
