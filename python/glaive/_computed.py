@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional
 
-from ._glaive import format_field_path, parse_field_path, validate_filter
+from ._glaive import expression_schema, format_field_path, parse_field_path, validate_filter, volatile_function
 from ._lazy import pa, pc
 from ._results import AddColumnsResult, RefreshColumnJobResult, RefreshColumnResult
 from ._sql import as_sql
@@ -70,14 +70,17 @@ def refuse_writes(schema: "pyarrow.Schema", names: Iterable[str]) -> None:
             )
 
 
-def refuse_change(schema: "pyarrow.Schema", path: str, *, new_type: bool = False) -> None:
-    """ValueError when a computed column reads the column at `path`, or when it is computed and should get another type."""
+def refuse_change(schema: "pyarrow.Schema", path: str, *, new_type: bool = False, dropped: Iterable[str] = ()) -> None:
+    """ValueError when a computed column reads the column at `path`, or when it is computed and should get another type.
+
+    Columns that are `dropped` in the same call read nothing any more.
+    """
     computed = computed_columns(schema)
     if not computed:
         return
     name = _top(path)
     for other, declared in computed.items():
-        if any(name == _top(path) for path in declared.inputs):
+        if other not in dropped and any(name == _top(path) for path in declared.inputs):
             raise InvalidInputError(f"Invalid input, column '{name}' is read by computed column '{other}'; drop that column first")
     if new_type and name in computed:
         raise InvalidInputError(f"Invalid input, column '{name}' is computed; drop it and declare it again to change its type")
@@ -86,9 +89,13 @@ def refuse_change(schema: "pyarrow.Schema", path: str, *, new_type: bool = False
 # --- declaring ------------------------------------------------------------------------------------------------
 
 
+def _type_of(schema: "pyarrow.Schema", expression: str):
+    return expression_schema(expression, schema).field(0).type
+
+
 def declare(native, computed: Any) -> AddColumnsResult:
     """Adds columns of nulls with the expressions to fill them by. RuntimeError for a name that is taken or a wrong expression."""
-    schema = native.schema()
+    schema = known = native.schema()
     fields = []
     for name, expression in computed.items():
         expression = as_sql(expression)
@@ -99,8 +106,16 @@ def declare(native, computed: Any) -> AddColumnsResult:
         if "." in name:
             raise ComputedColumnError(f"a computed column is a top-level one: its name {name!r} cannot contain '.'")
         try:
-            kind = native.output_schema({"value": expression}).field("value").type
-            used = validate_filter(f"({expression}) IS NULL", schema)
+            volatile = volatile_function(expression)
+            if volatile:
+                raise ComputedColumnError(
+                    f"Invalid expression for column '{name}': '{volatile}' is not deterministic; a computed column's "
+                    "expression must yield the same value every time it is evaluated"
+                )
+            used = validate_filter(f"({expression}) IS NULL", known, meta_columns=False)
+            kind = _type_of(known, expression) if fields else native.output_schema({"value": expression}).field("value").type
+        except ComputedColumnError:
+            raise
         except GlaiveError as e:
             raise ComputedColumnError(f"Invalid expression for column '{name}': {e}") from None
         inputs = list(dict.fromkeys(used))
@@ -112,6 +127,7 @@ def declare(native, computed: Any) -> AddColumnsResult:
             _SIGNATURE: b"{}",
         }
         fields.append(pa.field(name, kind, True, metadata))
+        known = known.append(fields[-1])  # the next ones may read it
     return AddColumnsResult(native.add_null_columns(pa.schema(fields)))
 
 
@@ -151,6 +167,20 @@ class _Refresh:
                 count += _differing(batch.column(0).cast(self.field.type), batch.column(1))
         return count
 
+    def check_inputs(self) -> None:
+        """ValueError when the expression reads a computed column that is not filled."""
+        computed = computed_columns(self.engine.schema)
+        for name in dict.fromkeys(_top(path) for path in computed[self.column].inputs):
+            if name not in computed or computed[name].kind != "sql":
+                continue
+            missing = f"{format_field_path([name])} IS NULL AND ({computed[name].expression}) IS NOT NULL"
+            count = self.engine.count_rows(missing)
+            if count:
+                raise InvalidInputError(
+                    f"Invalid input, computed column '{self.column}' reads '{name}', which has {count} unfilled rows; "
+                    f"refresh '{name}' first"
+                )
+
     def rewrite(self, fragment_id: int):
         """(the fragment with its new file, ids of the field)."""
         from .lance.fragment import FragmentMetadata
@@ -166,6 +196,7 @@ class _Refresh:
         """Rows filled, 0 when none had to be; commits on top of this version."""
         from .lance._operations import LanceOperation, Transaction, commit_operation
 
+        self.check_inputs()
         counts = {i: self.unfilled(i) for i in self.engine.fragment_ids()}
         rewritten = [self.rewrite(i) for i, count in counts.items() if count]
         if rewritten:

@@ -164,6 +164,8 @@ def create_table(
     if not (exist_ok and mode == "create" and exists()):
         rows = [] if data is None else data
         incoming = _ingest.for_new_table(rows, wanted, on_bad_vectors, fill_value, embedding_functions)
+        if incoming.total_rows != 0:
+            _ingest.check_not_computed(incoming.schema, incoming.schema.names)
         how = "exist_ok" if exist_ok and mode == "create" else mode
         table = incoming.send(lambda payload: create(payload, how))
     else:

@@ -122,9 +122,15 @@ def format_field_path(segments: Sequence[str]) -> str:
 def parse_field_path(path: str) -> list[str]:
     """The inverse; InvalidInputError on an unclosed quote or an empty segment."""
 
-def validate_filter(sql: str, schema: _ArrowSchema) -> list[str]:
+def validate_filter(sql: str, schema: _ArrowSchema, meta_columns: bool = True) -> list[str]:
     """Parses and binds a predicate; returns the column paths it reads. InvalidInputError shows the
-    place of a mistake."""
+    place of a mistake. Without `meta_columns`, _rowid and the like are unknown."""
+
+def expression_schema(sql: str, schema: _ArrowSchema) -> pa.Schema:
+    """One field, of the type that the expression has over the columns of `schema`."""
+
+def volatile_function(sql: str) -> str:
+    """The name of a function in `sql` that gives another value each time, as random does; empty when there is none."""
 
 class CancelToken:
     """Stops calls from another thread. One token may be given to several calls."""

@@ -63,6 +63,7 @@ def add(native, data, mode, on_bad_vectors, fill_value, progress, write_parallel
             _ingest.check_not_computed(schema, incoming.schema.names)
     else:
         incoming = _ingest.for_new_table(data, None, on_bad_vectors, fill_value)
+        _ingest.check_not_computed(native.schema(), incoming.schema.names)
     callback = report(progress, incoming.total_rows, incoming.bytes_for)
     version = incoming.send(lambda payload: native.add(payload, mode=mode, progress=callback))
     if callback is not None:

@@ -67,7 +67,7 @@ class SyncMaintenance:
     ) -> None:
         """Folds small fragments into larger ones and removes old versions.
 
-        Tagged versions stay. Programs that only append and change rows need not call this: see `glaive.maintenance`.
+        Tagged versions stay. Fragments that other writers keep changing meanwhile are left to a later call. Programs that only append and change rows need not call this: see `glaive.maintenance`.
 
         Args:
             cleanup_older_than: versions older than this are removed, 7 days by default. With 0 only the newest stays; other

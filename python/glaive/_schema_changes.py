@@ -118,7 +118,7 @@ def drop_columns(native, columns) -> DropColumnsResult:
         raise InvalidTypeError("columns must be a list of names, not str")
     columns = [_expect("a column", column, str) for column in columns]
     for column in columns:
-        _computed.refuse_change(native.schema(), column)
+        _computed.refuse_change(native.schema(), column, dropped=columns)
     return DropColumnsResult(native.drop_columns(columns))
 
 

@@ -20,6 +20,7 @@
 #include "schema_changes.h"
 #include "table/bases.h"
 #include "table/migrate_names.h"
+#include "table/schema_change.h"
 
 namespace glaive::python {
 namespace {
@@ -140,6 +141,10 @@ std::unique_ptr<PyDataset> Write(
   std::string shown;
   std::vector<std::string> warnings;
   auto dataset = call.Run([&]() -> Result<Dataset::Ptr> {
+    if (options.mode != table::WriteMode::kAppend) {  // before a directory is made
+      GLAIVE_RETURN_NOT_OK(
+          table::CheckColumnNames(schema_only ? *schema_only : *stream->schema()));
+    }
     table::TableEnv env;
     if (const auto* uri = std::get_if<std::string>(&dest)) {
       GLAIVE_ASSIGN_OR_RETURN(env, db::OpenTableEnv(*uri, /*create=*/true));

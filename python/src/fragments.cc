@@ -16,6 +16,7 @@
 #include "io/object_store.h"
 #include "table/commit.h"
 #include "table/fragment_writer.h"
+#include "table/schema_change.h"
 #include "table/write.h"
 
 namespace glaive::python {
@@ -93,6 +94,9 @@ nb::list WriteFragments(nb::object data, const Destination& dest, const std::str
   Call call;
   auto stream = ImportStream(data, &call);
   const auto written = call.Run([&]() -> Result<std::vector<DataFragment>> {
+    if (mode != "append") {  // before a directory is made
+      GLAIVE_RETURN_NOT_OK(table::CheckColumnNames(*stream->schema()));
+    }
     GLAIVE_ASSIGN_OR_RETURN(table::TableEnv env, EnvOf(dest));
     GLAIVE_ASSIGN_OR_RETURN(const Dataset::Ptr current, Newest(env));
     if (mode == "create" && current != nullptr) {

@@ -9,6 +9,7 @@
 #include "db/environment.h"
 #include "errors.h"
 #include "expr/predicate.h"
+#include "expr/volatility.h"
 #include "file/schema.h"
 #include "runtime/runtime.h"
 #include "simd/dispatch.h"
@@ -20,10 +21,20 @@
 namespace glaive::python {
 namespace {
 
-std::vector<std::string> ValidateFilter(const std::string& sql, nb::object schema) {
+std::vector<std::string> ValidateFilter(const std::string& sql, nb::object schema,
+                                        bool meta_columns) {
   auto arrow_schema = ImportSchema(schema);
   const auto lance_schema = Unwrap(file::Schema::FromArrow(*arrow_schema));
-  return Unwrap(expr::Predicate::Make(sql, lance_schema))->columns();
+  const auto& extra = meta_columns ? expr::RowMetaColumns() : expr::ExtraColumns{};
+  return Unwrap(expr::Predicate::Make(sql, lance_schema, extra))->columns();
+}
+
+// One field "value" of the type that the expression has.
+nb::object ExpressionSchema(const std::string& sql, nb::object schema) {
+  const auto lance_schema = Unwrap(file::Schema::FromArrow(*ImportSchema(schema)));
+  const auto expression =
+      Unwrap(expr::ScalarExpr::Make(sql, lance_schema, expr::ExtraColumns{}));
+  return ToPyArrow(arrow::schema({arrow::field("value", expression->type())}));
 }
 
 nb::dict SimdInfo() {
@@ -76,7 +87,12 @@ NB_MODULE(_glaive, m) {
       "parse_field_path",
       [](const std::string& path) { return Unwrap(file::ParseFieldPath(path)); },
       "path"_a);
-  m.def("validate_filter", &ValidateFilter, "sql"_a, "schema"_a);
+  m.def("validate_filter", &ValidateFilter, "sql"_a, "schema"_a, "meta_columns"_a = true);
+  m.def("expression_schema", &ExpressionSchema, "sql"_a, "schema"_a);
+  m.def(
+      "volatile_function",
+      [](const std::string& sql) { return Unwrap(expr::VolatileFunction(sql)); },
+      "sql"_a);
 }
 
 }  // namespace glaive::python

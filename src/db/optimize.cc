@@ -5,6 +5,13 @@
 namespace glaive::db {
 namespace {
 
+// Others changed the table faster than it could be compacted. Nothing is lost: the next
+// call plans anew.
+bool Overtaken(const Status& status) {
+  return KindOf(status) == ErrorKind::kRetryableConflict ||
+         KindOf(status) == ErrorKind::kTooManyRetries;
+}
+
 Status CompactNow(Table& table, const table::Dataset::Ptr& dataset,
                   const OptimizeOptions& options, exec::CompactionMetrics* metrics) {
   GLAIVE_ASSIGN_OR_RETURN(const auto compaction,
@@ -33,7 +40,7 @@ Result<OptimizeOutcome> Optimize(Table& table, const OptimizeOptions& options) {
   cleanup.error_if_tagged_old_versions = false;
   cleanup.cancel = options.cancel;
   auto pruned = table::CleanUp(*dataset, cleanup);
-  GLAIVE_RETURN_NOT_OK(compacted);
+  if (!Overtaken(compacted)) GLAIVE_RETURN_NOT_OK(compacted);
   GLAIVE_RETURN_NOT_OK(pruned.status());
   outcome.prune = pruned->stats;
   return outcome;

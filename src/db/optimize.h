@@ -29,7 +29,8 @@ struct OptimizeOutcome {
 
 // Compacts with the settings of the table, then removes old versions, tagged ones
 // excepted. When compaction fails, old versions are removed all the same, and its error
-// is returned.
+// is returned; a compaction that others overtake again and again is no error: it is left
+// out, and a later call does it.
 Result<OptimizeOutcome> Optimize(Table& table, const OptimizeOptions& options);
 
 }  // namespace glaive::db

@@ -107,6 +107,23 @@ Status CheckCanCompute(const table::Dataset& dataset) {
       "MemWAL first.");
 }
 
+// A row's id and address are no values that a column may keep: they belong to the scan.
+Status CheckNoMetaColumns(const table::Dataset& dataset, const OutputPlan& plan) {
+  for (const OutputPlan::Column& column : plan.columns) {
+    std::string meta = column.meta;
+    if (column.expression != nullptr && !column.expression->extra_columns().empty()) {
+      meta = column.expression->extra_columns().front();
+    }
+    if (meta.empty()) continue;
+    std::string names;
+    for (const file::Field& field : dataset.schema().fields()) {
+      names += (names.empty() ? "" : ", ") + field.name;
+    }
+    return InvalidInput("No field named ", meta, ". Valid fields are ", names, ".");
+  }
+  return Status::OK();
+}
+
 Result<table::Dataset::Ptr> AddComputed(
     const table::Dataset::Ptr& dataset,
     const std::vector<std::pair<std::string, std::string>>& expressions,
@@ -116,6 +133,7 @@ Result<table::Dataset::Ptr> AddComputed(
   select.columns = expressions;
   GLAIVE_ASSIGN_OR_RETURN(auto plan,
                           SnapshotState::Of(*dataset)->Output(*dataset, select));
+  GLAIVE_RETURN_NOT_OK(CheckNoMetaColumns(*dataset, *plan));
   arrow::FieldVector fields;
   for (size_t i = 0; i < plan->columns.size(); ++i) {
     auto field = plan->schema->field(static_cast<int>(i));

@@ -65,6 +65,7 @@ class OutputPlanner {
           plan_->columns.begin(), plan_->columns.end(),
           [&](const OutputPlan::Column& column) { return column.meta == meta; });
     };
+    GLAIVE_RETURN_NOT_OK(CheckSearchColumns(search));
     if (select.columns && select.nested) {
       GLAIVE_RETURN_NOT_OK(AddNested(*select.columns));
     } else if (select.columns) {
@@ -88,6 +89,24 @@ class OutputPlanner {
   }
 
  private:
+  // A search's own columns and those of the table would share a name.
+  Status CheckSearchColumns(SearchColumns search) const {
+    if (search == SearchColumns::kScan) return Status::OK();
+    if (dataset_.schema().FindTopLevel(kDistance) != nullptr) {
+      return SchemaMismatch(
+          "the table has a column '", kDistance,
+          "', which is what a search calls its distances; rename it to search the table");
+    }
+    if (search == SearchColumns::kManyQueries &&
+        dataset_.schema().FindTopLevel(kQueryIndex) != nullptr) {
+      return InvalidInput(
+          "batch nearest neighbor search cannot be used on datasets "
+          "with column '",
+          kQueryIndex, "'");
+    }
+    return Status::OK();
+  }
+
   static OutputPlan::Column MetaColumn(const std::string& meta) {
     OutputPlan::Column column;
     column.meta = meta;

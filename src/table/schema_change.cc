@@ -82,7 +82,9 @@ Status CheckTopLevelName(const std::string& name) {
        {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version",
         "_row_last_updated_at_version"}) {
     if (name == reserved) {
-      return SchemaMismatch("the name ", name, " is reserved; choose another one");
+      return SchemaMismatch("The column ", name,
+                            " is a reserved name and cannot be used in a Lance dataset; "
+                            "choose another one");
     }
   }
   return Status::OK();
@@ -245,11 +247,21 @@ Result<int32_t> NextFieldId(const Dataset& dataset) {
   return max + 1;
 }
 
+Status CheckColumnNames(const arrow::Schema& columns) {
+  std::set<std::string_view> names;
+  for (const auto& field : columns.fields()) {
+    GLAIVE_RETURN_NOT_OK(CheckTopLevelName(field->name()));
+    if (!names.insert(field->name()).second) {
+      return SchemaMismatch("Duplicate field name \"", field->name(),
+                            "\": the schema has two columns named so");
+    }
+  }
+  return Status::OK();
+}
+
 Result<AddedFields> AddFields(const Schema& table, const arrow::Schema& fields,
                               int32_t first_id) {
-  for (const auto& field : fields.fields()) {
-    GLAIVE_RETURN_NOT_OK(CheckTopLevelName(field->name()));
-  }
+  GLAIVE_RETURN_NOT_OK(CheckColumnNames(fields));
   GLAIVE_ASSIGN_OR_RETURN(const Schema given, Schema::FromArrow(fields));
   Fields merged = table.fields();
   Fields added;

@@ -36,6 +36,10 @@ std::string PathOfField(const file::Schema& schema, int32_t id);
 // First id for a new field: above all that the table ever gave.
 Result<int32_t> NextFieldId(const Dataset& dataset);
 
+// SchemaMismatch for a column that a table cannot have: its name is empty, holds a dot,
+// comes twice or is that of a meta column (_rowid, ...).
+Status CheckColumnNames(const arrow::Schema& columns);
+
 struct AddedFields {
   file::Schema schema;  // the table's next one
   // Only what is new: trees whose inner nodes may be known structs.

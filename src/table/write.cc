@@ -13,6 +13,7 @@
 #include "runtime/cancel.h"
 #include "table/commit.h"
 #include "table/fragment_writer.h"
+#include "table/schema_change.h"
 
 namespace glaive::table {
 namespace {
@@ -164,6 +165,7 @@ Result<SnapshotPtr> WriteTable(const TableEnv& env, arrow::RecordBatchReader& da
                             SchemaForAppend(current->schema->schema, *data.schema()));
     version = options.file_version.value_or(current->file_version);
   } else {
+    GLAIVE_RETURN_NOT_OK(CheckColumnNames(*data.schema()));
     GLAIVE_ASSIGN_OR_RETURN(schema, file::Schema::FromArrow(*data.schema()));
     version = options.file_version.value_or(current ? current->file_version
                                                     : file::kDefaultFileVersion);

@@ -70,6 +70,84 @@ def test_a_failing_expression_changes_nothing(tmp_path):
     assert table.version == version and table.to_arrow()["c"].to_pylist() == [None, None]
 
 
+@pytest.mark.parametrize(
+    "expression",
+    ["random()", "a + random()", "now()", "CURRENT_TIMESTAMP", "current_date()", "today()", "uuid()", "coalesce(a, cast(random() AS BIGINT))"],
+)
+def test_expressions_that_change_by_themselves_are_refused(tmp_path, expression):
+    table = glaive.connect(tmp_path).create_table("t", [{"a": 1}])
+    with pytest.raises(RuntimeError, match="not deterministic"):
+        table.add_columns(computed={"b": "a + 1", "c": expression})
+    assert table.version == 1 and table.schema.names == ["a"]
+    table.add_columns({"c": expression})  # evaluated once: that is no secret
+    assert table.to_arrow()["c"].null_count == 0
+
+
+@pytest.mark.parametrize("name", ["_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"])
+def test_meta_columns_are_no_inputs(tmp_path, name):
+    table = glaive.connect(tmp_path).create_table("t", [{"a": 1}])
+    for how in ({"computed": {"c": name}}, {"computed": {"c": f"a + {name}"}}, {"transforms": {"c": name}}, {"transforms": {"c": f"a + {name}"}}):
+        with pytest.raises(ValueError, match=name):
+            table.add_columns(**how)
+    assert table.version == 1
+    ds = table.to_lance()
+    with pytest.raises(OSError, match=name):
+        ds.add_columns({"c": name})
+    with pytest.raises(ValueError, match=name):
+        ds.get_fragments()[0].merge_columns({"c": name})
+    assert lance.dataset(ds.uri).version == 1
+
+
+def test_a_computed_column_of_another_one(tmp_path):
+    table = glaive.connect(tmp_path).create_table("t", [{"a": i} for i in range(3)])
+    with pytest.raises(RuntimeError, match="'p2'.*'p1'"):
+        table.add_columns(computed={"p2": "p1 * 2", "p1": "a + 1"})
+    with pytest.raises(RuntimeError):
+        table.add_columns(computed={"p1": "p1 + 1"})
+    table.add_columns(computed={"p1": "nullif(a, 0) + 1", "p2": "p1 * 2.5"})
+    assert table.schema.field("p2").type == pa.float64()
+    version = table.version
+    with pytest.raises(ValueError, match="reads 'p1', which has 2 unfilled rows; refresh 'p1' first"):
+        table.refresh_column("p2")
+    assert table.version == version
+    table.refresh_column("p1")
+    assert table.refresh_column("p2").rows_filled == 2
+    assert table.to_arrow()["p2"].to_pylist() == [None, 5.0, 7.5]
+    for gone in (["a"], ["p1"], ["a", "p1"]):
+        with pytest.raises(ValueError, match="read by computed column"):
+            table.drop_columns(gone)
+    table.add_columns(pa.field("z", pa.int32()))
+    table.drop_columns(["a", "p1", "p2"])
+    assert table.schema.names == ["z"]
+
+
+def test_computed_values_are_written_by_nobody(tmp_path):
+    db = glaive.connect(tmp_path)
+    table = db.create_table("t", [{"a": 1}])
+    table.add_columns(computed={"c": "a + 1"})
+    table.refresh_column("c")
+    rows = table.to_arrow()
+    version = table.version
+    calls = (
+        lambda: table.add(rows),
+        lambda: table.add(rows, mode="overwrite"),
+        lambda: table.update(values={"c": 1}),
+        lambda: table.merge_insert("a").when_matched_update_all().execute(rows),
+        lambda: db.create_table("u", rows),
+        lambda: db.create_table("u", rows.to_reader()),
+        lambda: db.create_table("u", [{"a": 1, "c": 9}], schema=table.schema),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match="'c' is computed"):
+            call()
+    assert table.version == version and db.table_names() == ["t"]
+    other = db.create_table("u", schema=table.schema)  # a declaration alone is welcome
+    other.add([{"a": 5}])
+    assert other.refresh_column("c").rows_filled == 1 and other.to_arrow()["c"].to_pylist() == [6]
+    table.add([{"a": 7}], mode="overwrite")
+    assert table.schema.names == ["a"]
+
+
 def test_refresh_beside_writers(tmp_path):
     table = glaive.connect(tmp_path).create_table("t", [{"a": 0}])
     table.add_columns(computed={"c": "a * 10"})
@@ -101,6 +179,9 @@ def test_columns_of_fragments_keep_deleted_rows_out(tmp_path):
     want = [i for i in range(20) if i % 3]
     assert ds.to_table().to_pydict() == {"a": want, "s": [{"x": i} for i in want], "b": [i + 1 for i in want], "t": [{"x": i} for i in want]}
     new = pa.table({"a": [1, 4, 500], "s": [{"x": -1}, None, {"x": 0}]})
+    for wrong in (pa.table({"a": [1], "b": [1.0]}), pa.table({"a": [1], "b": pa.array([1], pa.int32())}), pa.table({"a": [1.0], "b": [1]})):
+        with pytest.raises(ValueError, match="type"):
+            ds.get_fragments()[0].update_columns(wrong, left_on="a")
     made = [f.update_columns(new, left_on="a") for f in ds.get_fragments()]
     operation = lance.LanceOperation.Update(updated_fragments=[f for f, _ in made], fields_modified=made[0][1], update_mode="rewrite_columns")
     ds = lance.LanceDataset.commit(uri, operation, read_version=ds.version)

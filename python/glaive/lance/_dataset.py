@@ -20,7 +20,7 @@ from .._changes import check_expressions, check_retries, check_where, seconds
 from . import _blob_frames
 from ._branches import BranchMethods, resolve
 from .._sql import as_sql
-from ..exceptions import CorruptionError, EvaluationError, ScanEvaluationError
+from ..exceptions import CorruptionError, EvaluationError, InvalidInputError, ScanEvaluationError
 from ._data import to_local_time, to_microseconds, to_queries, to_stream
 from ._merge import MergeInsertBuilder
 from .mem_wal import MemWalMethods
@@ -325,12 +325,37 @@ def _batches(reader):
         yield from reader
 
 
+def _snapshot_of(ds: "LanceDataset", fragments: Iterable[LanceFragment]):
+    """The version to scan: that of `ds` when it holds the fragments as they are, else the one that they come from.
+
+    ValueError for fragments of another dataset, of several versions, and of a version with other columns.
+    """
+    others = {}
+    for fragment in fragments:
+        if fragment._engine is not ds._ds and ds._ds.fragment(fragment.fragment_id) != fragment._info:
+            others[fragment._engine.uri, fragment._engine.version] = fragment
+    if not others:
+        return ds._ds
+    fragment, *more = others.values()
+    theirs = fragment._engine
+    if any(uri != ds._ds.uri for uri, _ in others):
+        raise InvalidInputError(f"fragment {fragment.fragment_id} belongs to {theirs.uri}, not to {ds._ds.uri}")
+    if more or any(theirs.fragment(f.fragment_id) != f._info for f in fragments):
+        raise InvalidInputError(f"the fragments to scan are of several versions of {ds._ds.uri}: no version holds all of them")
+    if not theirs.schema.equals(ds._ds.schema):
+        raise InvalidInputError(
+            f"fragment {fragment.fragment_id} is of version {theirs.version} of {theirs.uri}, which has other columns "
+            f"than version {ds._ds.version}"
+        )
+    return theirs
+
+
 class LanceScanner(pa.dataset.Scanner):
     """A scan or vector search that is ready to run; each `to_...` runs it."""
 
     def __init__(self, options: ScannerBuilder):
         self._options = options
-        self._engine = options.ds._ds
+        self._engine = _snapshot_of(options.ds, options._fragments or ())
 
     def _scan_arguments(self, **changes) -> dict:
         o = self._options

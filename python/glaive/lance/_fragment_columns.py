@@ -7,6 +7,8 @@ from typing import Any, List, Optional, Tuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._glaive import validate_filter
+from ..exceptions import InvalidInputError, SchemaMismatchError
 from ._data import to_stream
 from ._refuse import refuse_arguments
 
@@ -16,7 +18,7 @@ def _written(fragment, values, replace: bool):
     from ._dataset import LanceSchema
     from .fragment import FragmentMetadata
 
-    engine = fragment._dataset._ds
+    engine = fragment._engine
     info, schema, fields, ids = engine.write_fragment_columns(fragment.fragment_id, values, replace=replace)
     return FragmentMetadata._of(info), LanceSchema(fields, schema), ids
 
@@ -42,6 +44,8 @@ def _values(fragment, value_func, columns, batch_size, reader_schema):
     one = _OneFragment(fragment)
     transform = normalize_transform(value_func, one, columns, reader_schema)
     if isinstance(transform, dict):
+        for expression in transform.values():
+            validate_filter(f"({expression}) IS NULL", fragment._engine.schema, meta_columns=False)
         return one.scanner(columns=transform, batch_size=batch_size).to_reader()
     if isinstance(transform, BatchUDF):
         return run_udf(transform, one, columns, batch_size)
@@ -61,7 +65,9 @@ def _joined(fragment, data_obj, left_on: str, right_on: Optional[str], schema: O
     if right_on not in right.schema.names:
         raise ValueError(f"Column {right_on} does not exist in the right side fragment")
     keys = fragment.to_table(columns=[left_on])[left_on]
-    values = right[right_on].cast(keys.type).combine_chunks()
+    if not right[right_on].type.equals(keys.type):
+        raise InvalidInputError(f"Index column type mismatch: expected {right[right_on].type}, got {keys.type}")
+    values = right[right_on].combine_chunks()
     # Of several rows with a key the last one counts.
     last = pc.index_in(keys, value_set=values[::-1])
     places = pc.subtract(pa.scalar(len(values) - 1, pa.int64()), last.cast(pa.int64()))
@@ -77,10 +83,13 @@ def merge(fragment, data_obj, left_on, right_on, schema) -> Tuple[Any, Any]:
 def update_columns(fragment, data_obj, left_on, right_on, schema, with_offsets) -> Tuple[Any, List[int]]:
     refuse_arguments("LanceFragment.update_columns", {"with_offsets": with_offsets})
     right, places = _joined(fragment, data_obj, left_on, right_on, schema)
-    known = fragment._dataset._ds.schema
+    known = fragment._engine.schema
     for name in right.schema.names:
         if known.get_field_index(name) < 0:
             raise ValueError(f"Column {name} in right side fragment does not exist in left side fragment")
+        given, wanted = right.schema.field(name).type, known.field(name).type
+        if not given.equals(wanted):
+            raise SchemaMismatchError(f"column '{name}' is of type {wanted}, its new values are of type {given}; cast them first")
     if not right.num_columns:
         raise ValueError("the data holds no column to update besides the key")
     old = fragment.to_table(columns=[f"`{name}`" for name in right.schema.names]).rename_columns(right.schema.names)

@@ -176,7 +176,8 @@ class LanceFragment(pa.dataset.Fragment):
     def __init__(self, dataset, fragment_id: Optional[int], *, fragment=None):
         refuse_arguments("LanceFragment", {"fragment": fragment})
         self._dataset = dataset
-        info = dataset._ds.fragment(fragment_id)
+        self._engine = dataset._ds  # the version that this fragment is of; `dataset` may move on
+        info = self._engine.fragment(fragment_id)
         if info is None:
             raise ValueError(f"there is no fragment {fragment_id} in version {dataset.version} of {dataset.uri}")
         self._info = info
@@ -235,7 +236,7 @@ class LanceFragment(pa.dataset.Fragment):
 
     @property
     def schema(self) -> pa.Schema:
-        return self._dataset._ds.schema
+        return self._engine.schema
 
     @property
     def physical_schema(self) -> pa.Schema:
@@ -351,7 +352,7 @@ class LanceFragment(pa.dataset.Fragment):
 
     def take(self, indices, columns=None) -> pa.Table:
         """Rows by their position among the fragment's live rows, in the order asked for."""
-        return self._dataset._ds.take_fragment_offsets(self.fragment_id, indices, columns, nested=True)
+        return self._engine.take_fragment_offsets(self.fragment_id, indices, columns, nested=True)
 
     def head(self, num_rows: int) -> pa.Table:
         return self.to_table(limit=num_rows)
