@@ -217,3 +217,60 @@ def test_verify_and_repair(table, tmp_path):
     assert ids(glaive.connect(tmp_path / "db").open_table("t")) == [0, 4]
     with pytest.raises((FileNotFoundError, ValueError)):
         glaive.maintenance.verify(tmp_path / "nothing")
+
+
+def test_optimize_leaves_out_what_others_overtake(tmp_path):
+    db = glaive.connect(tmp_path)
+    rows = [[{"id": 100 * i + n, "n": n} for n in range(30)] for i in range(4)]
+    table = db.create_table("t", rows[0])
+    for more in rows[1:]:
+        table.add(more)
+    other = glaive.connect(tmp_path).open_table("t")
+    rounds = []
+
+    def overtake(done):
+        other.delete(f"n = {len(rounds)}")  # of every fragment that is being folded
+        rounds.append(done)
+
+    (removed, added, *_), _ = glaive._glaive.optimize(table._inner, progress=overtake)
+    assert len(rounds) >= 5, "planned anew"
+    assert (removed, added) == (0, 0) and fragments(table) == 4
+    expected = [row["id"] for some in rows for row in some if row["n"] >= len(rounds)]
+    assert sorted(ids(table)) == expected
+    assert not glaive.maintenance.verify(str(tmp_path / "t.lance")).problems  # nothing is left of what was tried
+    table.optimize()
+    assert fragments(table) == 1 and sorted(ids(table)) == expected
+
+
+_WRITER = """
+import sys, glaive
+table = glaive.connect(sys.argv[1]).open_table("t")
+print("ready", flush=True)
+sys.stdin.readline()
+for step in range(25):
+    table.update(where=f"id = {sys.argv[2]}", values={"n": step + 1})
+    table.add([{"id": 100 + int(sys.argv[2]), "n": step}])
+"""
+
+
+def test_optimize_among_writers_of_other_processes(tmp_path):
+    table = glaive.connect(tmp_path).create_table("t", [{"id": i, "n": 0} for i in range(4)])
+    writers = [
+        subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path), str(i)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for i in range(2)
+    ]
+    for writer in writers:
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        writer.stdin.write("go\n")
+        writer.stdin.close()
+    while any(writer.poll() is None for writer in writers):
+        table.optimize()
+    assert [writer.wait() for writer in writers] == [0, 0]
+    for writer in writers:
+        writer.stdout.close()
+    table.checkout_latest()
+    rows = sorted((r["id"], r["n"]) for r in table.to_arrow().to_pylist())
+    assert rows == [(0, 25), (1, 25), (2, 0), (3, 0), *((100 + i, n) for i in range(2) for n in range(25))]
+    table.optimize()
+    assert fragments(table) == 1
