@@ -470,6 +470,10 @@ class Dataset(_Readable):
         data_storage_version: str | None = None,
     ) -> list[dict[str, Any]]:
         """Data files that no version has yet: fragments as `fragment` gives them, with id 0."""
+    def delete_in_fragment(self, fragment_id: int, offsets: Sequence[int]) -> dict[str, Any] | None:
+        """The fragment without the rows at these physical offsets, its deletion file written; None when no row is left."""
+    def fragment_of_file(self, name: str, fragment_id: int) -> dict[str, Any]:
+        """A fragment of a data file that lies in the table's data folder."""
     @staticmethod
     def commit(
         dest: Dataset | str,

@@ -1,6 +1,8 @@
 #include "fragments.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -11,11 +13,15 @@
 #include "arrow_interop.h"
 #include "call.h"
 #include "db/environment.h"
+#include "file/file_reader.h"
 #include "format/table.pb.h"
 #include "format/transaction.pb.h"
 #include "io/object_store.h"
 #include "table/commit.h"
+#include "table/deletion_file.h"
+#include "table/deletion_vector.h"
 #include "table/fragment_writer.h"
+#include "table/names.h"
 #include "table/schema_change.h"
 #include "table/write.h"
 
@@ -303,6 +309,83 @@ std::unique_ptr<PyDataset> CommitJson(const Destination& dest, const std::string
   return std::make_unique<PyDataset>(std::move(committed), std::move(uri));
 }
 
+// The fragment without the live rows whose offsets are given, as a commit takes it: its
+// deletion file is written. None when no row is left.
+nb::object DeleteInFragment(PyDataset& self, int64_t fragment_id, nb::object offsets) {
+  std::vector<uint32_t> gone;
+  for (const int64_t offset : ImportOffsets(offsets, "offsets")) {
+    if (offset < 0 || offset > std::numeric_limits<uint32_t>::max()) {
+      Raise(InvalidInput("Invalid input, ", offset, " is no offset of a row"));
+    }
+    gone.push_back(static_cast<uint32_t>(offset));
+  }
+  std::sort(gone.begin(), gone.end());
+  Call call;
+  const auto left = call.Run([&]() -> Result<std::optional<DataFragment>> {
+    const Dataset& dataset = *self.dataset;
+    const int index = dataset.FindFragment(fragment_id);
+    if (index < 0) {
+      return InvalidInput("Invalid input, version ", dataset.version(), " of ", self.uri,
+                          " has no fragment ", fragment_id);
+    }
+    DataFragment fragment = dataset.fragment(index);
+    if (gone.empty()) return std::optional(std::move(fragment));
+    const int64_t physical = dataset.physical_rows(index);
+    if (gone.back() >= physical) {
+      return InvalidInput("Invalid input, fragment ", fragment_id, " has ", physical,
+                          " rows, not one at ", gone.back());
+    }
+    GLAIVE_ASSIGN_OR_RETURN(const auto before, dataset.deletions(index));
+    const auto after = before == nullptr ? table::DeletionVector::FromOffsets(gone)
+                                         : before->Union(gone);
+    if (after->size() >= physical) return std::optional<DataFragment>();
+    GLAIVE_ASSIGN_OR_RETURN(
+        *fragment.mutable_deletion_file(),
+        table::WriteDeletionFile(*dataset.env().store, fragment.id(),
+                                 static_cast<uint64_t>(dataset.version()), *after,
+                                 /*always_bitmap=*/false));
+    return std::optional(std::move(fragment));
+  });
+  return left ? nb::object(FragmentToDict(*left)) : nb::none();
+}
+
+// A data file that lies below the table's data already, as a fragment of its own.
+nb::dict FragmentOfFile(PyDataset& self, const std::string& name, uint64_t fragment_id) {
+  Call call;
+  return FragmentToDict(call.Run([&]() -> Result<DataFragment> {
+    const Dataset& dataset = *self.dataset;
+    const std::string path = table::DataFilePath(name);
+    GLAIVE_ASSIGN_OR_RETURN(auto object, dataset.env().store->Open(path));
+    const int64_t bytes = object->size_bytes();
+    GLAIVE_ASSIGN_OR_RETURN(const auto reader, file::FileReader::Open(std::move(object)));
+    GLAIVE_ASSIGN_OR_RETURN(const file::Projection all, reader->ProjectAll());
+    DataFragment fragment;
+    fragment.set_id(fragment_id);
+    fragment.set_physical_rows(static_cast<uint64_t>(reader->num_rows()));
+    auto* file = fragment.add_files();
+    file->set_path(name);
+    file->set_file_size_bytes(static_cast<uint64_t>(bytes));
+    const auto [major, minor] = file::DataFileVersion(reader->version());
+    file->set_file_major_version(major);
+    file->set_file_minor_version(minor);
+    for (const auto& [id, column] : all.columns) {
+      const std::string name_in_file = table::PathOfField(all.schema, id);
+      const file::Field* theirs = table::FindField(all.schema, name_in_file);
+      const file::Field* ours = table::FindField(dataset.schema(), name_in_file);
+      if (theirs == nullptr || ours == nullptr ||
+          ours->logical_type != theirs->logical_type) {
+        return SchemaMismatch(
+            "file ", path, " has a column '", name_in_file, "' (",
+            theirs == nullptr ? "?" : theirs->logical_type, "), which table ", self.uri,
+            ours == nullptr ? " does not have" : " has as " + ours->logical_type);
+      }
+      file->add_fields(ours->id);
+      file->add_column_indices(column);
+    }
+    return fragment;
+  }));
+}
+
 void AppendFields(const std::vector<file::Field>& fields, nb::list* out) {
   for (const auto& field : fields) {
     nb::dict metadata;
@@ -352,6 +435,8 @@ void BindFragments(nb::class_<PyDataset>& c) {
   c.def_static("write_fragments", &WriteFragments, "data"_a, "dest"_a, nb::kw_only(),
                "mode"_a = "append", "max_rows_per_file"_a = none,
                "max_bytes_per_file"_a = none, "data_storage_version"_a = none)
+      .def("delete_in_fragment", &DeleteInFragment, "fragment_id"_a, "offsets"_a)
+      .def("fragment_of_file", &FragmentOfFile, "name"_a, "fragment_id"_a)
       .def_static("commit", &CommitJson, "dest"_a, "operation"_a, nb::kw_only(),
                   "schema"_a.none() = none, "field_ids"_a = none, "read_version"_a = none,
                   "max_retries"_a = 20, "stable_row_ids"_a = false,

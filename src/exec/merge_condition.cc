@@ -32,6 +32,21 @@ Result<std::shared_ptr<arrow::Array>> AsStruct(
   return arrow::StructArray::Make(batch->columns(), batch->schema()->fields());
 }
 
+// Whether a condition would be right if rows of the table had their ids and addresses.
+bool NamesMetaColumns(const table::Dataset& dataset, const file::Schema& condition,
+                      const std::string& sql) {
+  std::vector<file::Field> target = dataset.schema().fields();
+  for (const auto& [name, type] : expr::RowMetaColumns()) {
+    file::Field& meta = target.emplace_back();
+    meta.name = name;
+    meta.logical_type = "uint64";
+    meta.type = type;
+  }
+  const file::Schema extended(
+      {StructOf(kTarget, std::move(target)), condition.fields()[1]});
+  return expr::Predicate::Make(sql, extended).ok();
+}
+
 }  // namespace
 
 Result<std::vector<uint8_t>> UpdateCondition::Evaluate(
@@ -67,6 +82,10 @@ Result<std::unique_ptr<UpdateCondition>> MakeUpdateCondition(
   auto condition = std::make_unique<UpdateCondition>();
   auto predicate = expr::Predicate::Make(sql, schema, expr::ExtraColumns());
   if (!predicate.ok()) {
+    if (NamesMetaColumns(dataset, schema, sql)) {
+      return NotSupported("_rowid and other meta columns in the condition of a merge: ",
+                          sql);
+    }
     return WithContext(predicate.status(),
                        "the condition of a merge names columns as target.x and source.x");
   }

@@ -167,7 +167,7 @@ class FragmentMetadata:
 
 
 @not_built(
-    methods=["create_from_file", "delete", "delete_rows", "open_session"],
+    methods=["delete_rows", "open_session"],
     properties=["partition_expression"],
 )
 class LanceFragment(pa.dataset.Fragment):
@@ -209,6 +209,16 @@ class LanceFragment(pa.dataset.Fragment):
             raise ValueError("a fragment needs at least one row")
         written.id = fragment_id or 0
         return written
+
+    @staticmethod
+    def create_from_file(filename: str, dataset, fragment_id: int) -> FragmentMetadata:
+        """A fragment of the data file `filename`, which lies in the `data` folder of `dataset` already and which no version
+        knows yet; `LanceDataset.commit` makes a version of it, with `LanceOperation.Append` for instance.
+
+        The columns of the file are those of the dataset that have their names. SchemaMismatchError (a ValueError) for a
+        column that the dataset does not have, or not of that type.
+        """
+        return FragmentMetadata._of(dataset._ds.fragment_of_file(filename, fragment_id))
 
     def __repr__(self):
         paths = [f["path"] for f in self._info["files"]]
@@ -357,6 +367,17 @@ class LanceFragment(pa.dataset.Fragment):
     def head(self, num_rows: int) -> pa.Table:
         return self.to_table(limit=num_rows)
 
+
+    def delete(self, predicate: str) -> Optional[FragmentMetadata]:
+        """This fragment without the rows for which `predicate` holds; None when no row would be left.
+
+        Writes a deletion file, and makes no version: that does `LanceDataset.commit` with `LanceOperation.Delete`.
+        """
+        from .._changes import check_where
+
+        rows = self.scanner(columns=["_rowaddr"], filter=check_where(predicate)).to_table()["_rowaddr"].to_numpy()
+        left = self._engine.delete_in_fragment(self.fragment_id, (rows & 0xFFFFFFFF).tolist())
+        return None if left is None else FragmentMetadata._of(left)
 
     # Columns, for a change that several machines make; `LanceDataset.commit` makes a version of what these return.
 
