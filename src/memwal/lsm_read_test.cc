@@ -591,7 +591,7 @@ void CheckReads(Table* table, const LsmSnapshot::Ptr& snapshot, const Model& mod
 TEST(LsmRead, RandomHistories) {
   std::mt19937_64 random(TestSeed());
   const auto runtime = Runtime::Make({.num_threads = 2}).ValueOrDie();
-  const int histories = Soak() ? 400 : 16;
+  const int histories = Soak() ? 8000 : 16;
   for (int h = 0; h < histories; ++h) {
     const bool live = h % 2 == 1;
     Table table(random(), random() % 3 == 0, 1 + static_cast<int>(random() % 2), runtime,

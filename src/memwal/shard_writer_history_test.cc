@@ -267,11 +267,11 @@ void RunLives(int count, int steps, bool durable) {
 }
 
 TEST(ShardWriterHistory, DurableWritersLoseNothing) {
-  RunLives(Soak() ? 2000 : 25, 60, /*durable=*/true);
+  RunLives(Soak() ? 5000 : 25, 60, /*durable=*/true);
 }
 
 TEST(ShardWriterHistory, OthersLoseTheirLastCallsOnly) {
-  RunLives(Soak() ? 2000 : 15, 60, /*durable=*/false);
+  RunLives(Soak() ? 5000 : 15, 60, /*durable=*/false);
 }
 
 // Each thread writes rising numbers under keys of its own; -1 before the first.
