@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,29 @@ def run(*command, **options):
     return done.stdout
 
 
+def readme_block(language, start=""):
+    """The first such block of the README that starts so."""
+    text = (ROOT / "README.md").read_text()
+    return re.search(rf"^```{language}\n({re.escape(start)}.*?)^```$", text, re.M | re.S)[1]
+
+
+def check_readme(prefix, folder, generator):
+    """The README's first programs: the one in Python makes a table, the one in C++ searches it."""
+    folder.mkdir()
+    here = lambda program: program.replace("/tmp/glaive-first", str(folder / "db"))  # noqa: E731
+    out = run(sys.executable, "-c", here(readme_block("python")), env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+    assert out.endswith("3 rows in version 3\n4 rows in the version before\n")
+    (folder / "first.cc").write_text(here(readme_block("cpp")))
+    (folder / "CMakeLists.txt").write_text(readme_block("cmake"))
+    out = folder / "out"
+    run(
+        "cmake", "-S", folder, "-B", out, *generator, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DGlaive_PYTHON={sys.executable}",
+        "-DCMAKE_BUILD_TYPE=Debug",
+    )  # fmt: skip
+    run("cmake", "--build", out)
+    assert "ant" in run(out / "first")
+
+
 @pytest.mark.skipif(not (BUILD / "CMakeCache.txt").exists(), reason="needs build/release (cmake --preset release)")
 def test_a_consumer_builds_and_runs(tmp_path):
     prefix, project, build = tmp_path / "prefix", tmp_path / "project", tmp_path / "build"
@@ -81,4 +105,5 @@ def test_a_consumer_builds_and_runs(tmp_path):
     # Nothing of the source tree is needed any more.
     out = run(build / "consumer", tmp_path / "db", env={k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"})
     assert out.split() == ["10", "42", "0", "1"]
+    check_readme(prefix, tmp_path / "readme", generator)
     assert not list(prefix.glob("**/*.proto")) and (prefix / "include" / "glaive" / "glaive.h").exists()

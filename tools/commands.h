@@ -8,6 +8,10 @@
 
 #include "base/status.h"
 
+namespace arrow {
+class Buffer;
+}
+
 namespace glaive::file {
 class FileReader;
 }
@@ -31,6 +35,11 @@ Status RunLsm(std::span<const std::string> arguments);
 // (*.binpb).
 Status DumpWalEntry(const std::string& path);
 Status DumpShardManifest(const std::string& path);
+// Of the manifest of a version (*.manifest).
+Status DumpManifest(const std::string& path);
+
+// The bytes of a file of the local file system.
+Result<std::shared_ptr<arrow::Buffer>> ReadLocalFile(const std::string& path);
 
 // Opens the Lance file at a path of the local file system.
 Result<std::shared_ptr<file::FileReader>> OpenLanceFile(const std::string& path);

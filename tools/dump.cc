@@ -3,6 +3,7 @@
 #include <iostream>
 #include <sstream>
 
+#include <arrow/buffer.h>
 #include <arrow/type.h>
 
 #include "file/file_metadata.h"
@@ -23,6 +24,15 @@ Result<std::shared_ptr<file::FileReader>> OpenLanceFile(const std::string& path)
                           io::OpenLocalStore(absolute.parent_path().string(), false));
   GLAIVE_ASSIGN_OR_RETURN(auto object, store->Open(absolute.filename().string()));
   return file::FileReader::Open(std::move(object));
+}
+
+Result<std::shared_ptr<arrow::Buffer>> ReadLocalFile(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  if (error) return InvalidInput("path '", path, "': ", error.message());
+  GLAIVE_ASSIGN_OR_RETURN(auto store,
+                          io::OpenLocalStore(absolute.parent_path().string(), false));
+  return store->Get(absolute.filename().string());
 }
 
 namespace {
@@ -57,6 +67,7 @@ Status RunDump(std::span<const std::string> arguments) {
   if (arguments.size() != 1) return InvalidInput("give one file: glaive dump FILE");
   const std::string& path = arguments[0];
   if (path.ends_with(".arrow")) return DumpWalEntry(path);
+  if (path.ends_with(".manifest")) return DumpManifest(path);
   if (path.ends_with(".binpb")) return DumpShardManifest(path);
   GLAIVE_ASSIGN_OR_RETURN(auto reader, OpenLanceFile(arguments[0]));
   const file::FileMetadata& metadata = reader->metadata();

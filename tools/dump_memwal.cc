@@ -7,7 +7,6 @@
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
-#include "io/object_store.h"
 #include "memwal/names.h"
 #include "memwal/shard_manifest.h"
 #include "memwal/wal_entry.h"
@@ -15,15 +14,6 @@
 
 namespace glaive::tools {
 namespace {
-
-Result<std::shared_ptr<arrow::Buffer>> ReadLocal(const std::filesystem::path& path) {
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
-  if (error) return InvalidInput("path '", path.string(), "': ", error.message());
-  GLAIVE_ASSIGN_OR_RETURN(auto store,
-                          io::OpenLocalStore(absolute.parent_path().string(), false));
-  return store->Get(absolute.filename().string());
-}
 
 void PrintNumber(const std::filesystem::path& path, const char* what) {
   const auto number = memwal::ParseBitReversed(path.filename().string());
@@ -33,7 +23,7 @@ void PrintNumber(const std::filesystem::path& path, const char* what) {
 }  // namespace
 
 Status DumpWalEntry(const std::string& path) {
-  GLAIVE_ASSIGN_OR_RETURN(const auto bytes, ReadLocal(path));
+  GLAIVE_ASSIGN_OR_RETURN(const auto bytes, ReadLocalFile(path));
   const uint64_t position =
       memwal::ParseBitReversed(std::filesystem::path(path).filename().string())
           .value_or(0);
@@ -60,7 +50,7 @@ Status DumpWalEntry(const std::string& path) {
 }
 
 Status DumpShardManifest(const std::string& path) {
-  GLAIVE_ASSIGN_OR_RETURN(const auto bytes, ReadLocal(path));
+  GLAIVE_ASSIGN_OR_RETURN(const auto bytes, ReadLocalFile(path));
   GLAIVE_ASSIGN_OR_RETURN(const auto manifest,
                           memwal::ParseShardManifest(std::string_view(*bytes), path));
   GLAIVE_ASSIGN_OR_RETURN(const auto shard,

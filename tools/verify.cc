@@ -1,6 +1,7 @@
 // glaive verify: checks the files of a table.
 #include "table/verify.h"
 
+#include <algorithm>
 #include <iostream>
 #include <string>
 
@@ -53,6 +54,17 @@ Status RunVerify(std::span<const std::string> arguments) {
     return Status::OK();
   }
   if (report.sound()) return Status::OK();
+  // What only older versions name is lost to them alone, and no repair brings it back.
+  const bool newest = std::any_of(
+      report.problems.begin(), report.problems.end(), [&](const auto& problem) {
+        return problem.kind != table::ProblemKind::kForeign &&
+               (problem.fragment_id >= 0 || problem.version >= report.version);
+      });
+  if (!newest) {
+    return Corruption("older versions of table ", path,
+                      " are damaged; the newest one is sound, and removing the others "
+                      "(cleanup_old_versions) ends the damage");
+  }
   return Corruption("table ", path, " is damaged",
                     options.repair ? "" : "; --repair drops what is lost");
 }

@@ -97,7 +97,7 @@ _HOMES = {
     "vector": "schema",
 }
 _LAZY_MODULES = frozenset(
-    "arrow background_loop common db dependencies embeddings exceptions expr index integrations lance merge pydantic query remote "
+    "arrow background_loop common db dependencies embeddings exceptions expr index integrations lance maintenance merge pydantic query remote "
     "rerankers schema table types util".split()
 )
 

@@ -37,6 +37,22 @@ def check_version(version: Union[int, str]) -> Union[int, str]:
     return check_count("version", version, _U64)
 
 
+def list_indices(native) -> list:
+    """No index is no error; what an index is cannot be told yet."""
+    if native.stats()["num_indices"]:
+        raise refuse("list_indices of a table that has indices")
+    return []
+
+
+def index_stats(native, index_name: str):
+    """None for an index that does not exist, as LanceDB has it."""
+    if not isinstance(index_name, str):
+        raise InvalidTypeError(f"an index name is text, not {index_name!r}")
+    if native.stats()["num_indices"]:
+        raise refuse("index_stats of a table that has indices")
+    return None
+
+
 def check_filter(filter: Optional[str]) -> Optional[str]:
     if filter is None:
         return None

@@ -1,7 +1,7 @@
 """Methods of the LanceDB API that later releases bring; they raise NotImplementedError for now."""
 
 TABLE = (
-    "create_index_async drop_index function_errors index_stats list_indices tokenize "
+    "create_index_async drop_index function_errors tokenize "
     "wait_for_index"
 ).split()
 TABLE_WARM = "prewarm_data prewarm_index".split()

@@ -135,6 +135,14 @@ class AsyncTable(AsyncMaintenance, AsyncSchemaChanges, AsyncLsmMethods, AsyncBlo
         """See `LanceTable.stats`."""
         return await _pool.run(self._inner.stats)
 
+    async def list_indices(self) -> Iterable[Any]:
+        """See `LanceTable.list_indices`."""
+        return await _pool.run(_handle.list_indices, self._inner)
+
+    async def index_stats(self, index_name: str) -> Optional[Any]:
+        """See `LanceTable.index_stats`."""
+        return await _pool.run(_handle.index_stats, self._inner, index_name)
+
     async def uses_v2_manifest_paths(self) -> bool:
         """Whether manifests are named so that the newest is found first."""
         return await _pool.run(self._inner.uses_v2_manifest_paths)

@@ -294,6 +294,14 @@ class LanceTable(SyncMaintenance, SchemaChanges, LsmMethods, BlobMethods, Table)
         """`total_bytes`, `num_rows`, `num_indices` and `fragment_stats` (`num_fragments`, `num_small_fragments`, `lengths`)."""
         return self._inner.stats()
 
+    def list_indices(self) -> Iterable[Any]:
+        """The indices of the table: empty. NotImplementedError for a table that has some, which other programs can make."""
+        return _handle.list_indices(self._inner)
+
+    def index_stats(self, index_name: str) -> Optional[Any]:
+        """None: there is no index of this name. NotImplementedError for a table that has indices."""
+        return _handle.index_stats(self._inner, index_name)
+
     def current_branch(self) -> Optional[str]:
         """The branch that the handle is on: None, the main one."""
         return self._inner.current_branch()

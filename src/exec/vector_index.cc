@@ -1,6 +1,7 @@
 #include "exec/vector_index.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 
 #include <arrow/buffer.h>
@@ -10,6 +11,7 @@
 #include "format/table.pb.h"
 #include "format/vector_index.pb.h"
 #include "io/object_store.h"
+#include "runtime/runtime.h"
 #include "table/index_section.h"
 #include "table/names.h"
 
@@ -68,8 +70,16 @@ Result<Metric> MetricOf(const table::Dataset& dataset, const IndexMetadata& inde
                     dataset.env().store->root(), " do not decode");
 }
 
-Result<std::optional<Metric>> IndexMetric(const table::Dataset& dataset,
-                                          int32_t field_id) {
+namespace {
+
+// What was found for one column of one index section.
+struct KnownMetric {
+  std::shared_ptr<const std::string> section;  // keeps its address, the key, from others
+  std::optional<Metric> metric;
+};
+
+Result<std::optional<Metric>> FindIndexMetric(const table::Dataset& dataset,
+                                              int32_t field_id) {
   GLAIVE_ASSIGN_OR_RETURN(const auto section, table::ReadIndexSection(dataset));
   const auto& indices = section.indices();
   const auto found =
@@ -80,6 +90,24 @@ Result<std::optional<Metric>> IndexMetric(const table::Dataset& dataset,
   if (found == indices.end()) return std::nullopt;
   GLAIVE_ASSIGN_OR_RETURN(const Metric metric, MetricOf(dataset, *found));
   return metric;
+}
+
+}  // namespace
+
+Result<std::optional<Metric>> IndexMetric(const table::Dataset& dataset,
+                                          int32_t field_id) {
+  const auto bytes = dataset.index_section();
+  if (bytes == nullptr) return std::nullopt;
+  Cache& cache = dataset.env().runtime->cache();
+  const std::string key =
+      "index-metric:" + std::to_string(reinterpret_cast<uintptr_t>(bytes.get())) + ":" +
+      std::to_string(field_id);
+  if (const auto known = cache.Get<KnownMetric>(key)) return known->metric;
+  auto found = std::make_shared<KnownMetric>();
+  found->section = bytes;
+  GLAIVE_ASSIGN_OR_RETURN(found->metric, FindIndexMetric(dataset, field_id));
+  cache.Put(key, found, static_cast<int64_t>(sizeof(KnownMetric) + bytes->size()));
+  return found->metric;
 }
 
 }  // namespace glaive::exec

@@ -400,6 +400,14 @@ def test_dump(native, theirs, tmp_path):
     assert manifest.returncode == 0
     for text in (SHARD, "version 1, writer epoch 1, current generation 1", "ACTIVE"):
         assert text in manifest.stdout
+    shown = dump("_versions/*.manifest")
+    assert shown.returncode == 0
+    for text in ("written by lance 14.0.2", "(id 0, below -1)", "index __lance_mem_wal", "transaction "):
+        assert text in shown.stdout
+    broken = tmp_path / "x.manifest"
+    broken.write_bytes(b"nonsense")
+    refused = subprocess.run([TOOL, "dump", broken], capture_output=True, text=True)
+    assert refused.returncode == 1 and "Corruption" in refused.stderr and "x.manifest" in refused.stderr
     broken = tmp_path / "x.arrow"
     broken.write_bytes(b"nonsense")
     refused = subprocess.run([TOOL, "dump", broken], capture_output=True, text=True)

@@ -688,9 +688,9 @@ class LanceStats:
         "add_bases", "all_files", "base_paths", "centroids",
         "commit_existing_index_segments", "create_index",
         "create_index_uncommitted", "create_scalar_index", "deep_clone", "delta",
-        "describe_indices", "drop_index", "get_ivf_model",
+        "drop_index", "get_ivf_model",
         "get_transactions", "index_statistics", "io_stats_incremental", "io_stats_snapshot",
-        "latest_storage_options", "list_indices",
+        "latest_storage_options",
         "merge_existing_index_segments", "merge_index_metadata",
         "new_file_session", "prewarm_index", "read_transaction", "remap_row_addrs",
         "replace_schema", "session", "sql",
@@ -698,7 +698,7 @@ class LanceStats:
         # of pyarrow's Dataset
         "filter", "join", "join_asof", "sort_by",
     ],
-    properties=["has_index", "partition_expression", "storage_options_accessor"],
+    properties=["partition_expression", "storage_options_accessor"],
 )  # fmt: skip
 class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, pa.dataset.Dataset):
     """One version of a Lance dataset. Writes through it move it to the version they commit."""
@@ -807,6 +807,23 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
     @property
     def stats(self) -> LanceStats:
         return LanceStats(self)
+
+    @property
+    def has_index(self) -> bool:
+        """Whether the version has an index, of whatever kind."""
+        return self._ds.stats()["num_indices"] > 0
+
+    def list_indices(self) -> List[dict]:
+        """Empty for a version without indices. NotImplementedError for one that has some, which other programs can make."""
+        if self.has_index or self.mem_wal_index_details() is not None:
+            raise refusal("LanceDataset.list_indices of a dataset that has indices")
+        return []
+
+    def describe_indices(self) -> List[Any]:
+        """As `list_indices`."""
+        if self.has_index or self.mem_wal_index_details() is not None:
+            raise refusal("LanceDataset.describe_indices of a dataset that has indices")
+        return []
 
     def _blob_columns(self) -> List[str]:
         from .blob import is_blob_metadata
