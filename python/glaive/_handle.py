@@ -34,7 +34,10 @@ def check_version(version: Union[int, str]) -> Union[int, str]:
         return version
     if isinstance(version, bool) or not hasattr(version, "__index__"):
         raise InvalidTypeError(f"a version is a number or the name of a tag, not {version!r}")
-    return check_count("version", version, _U64)
+    number = check_count("version", version, _U64)
+    if number >= 2**63:  # no table gets that far
+        raise _no_version(number)
+    return number
 
 
 def list_indices(native) -> list:

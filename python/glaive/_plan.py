@@ -396,6 +396,16 @@ def check_count(name: str, value: Any, most: int = _U32) -> int:
     return number
 
 
+def check_int64(name: str, value: Any) -> int:
+    """`value` as an int of 64 bits; its sign is checked where it is used. The errors of `check_count`."""
+    if isinstance(value, str) or not hasattr(value, "__index__"):
+        raise InvalidTypeError(f"{name} must be an integer, not {value!r}")
+    number = value.__index__()
+    if not -(2**63) <= number < 2**63:
+        raise OutOfRangeError(f"{name} does not fit into 64 bits: {number}")
+    return number
+
+
 def check_positions(name: str, values: Any) -> List[int]:
     """A list of integers >= 0 out of a sequence, a numpy array or an Arrow array."""
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):

@@ -7,11 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
 
 from .._glaive import NotFoundError
+from .._plan import check_int64
 
 if TYPE_CHECKING:
     from ._dataset import LanceDataset
 
 Reference = Union[int, str, Tuple[Optional[str], Optional[int]]]
+
+
+def check_reference(version):
+    """A version number or a tag, None too; TypeError for anything else, OverflowError for a number above 64 bits."""
+    return version if version is None or isinstance(version, str) else check_int64("version", version)
 
 
 def resolve(engine, reference: Optional[Reference]):
@@ -20,10 +26,10 @@ def resolve(engine, reference: Optional[Reference]):
         return engine
     if isinstance(reference, tuple):
         branch, version = reference
-        if version is not None and not isinstance(version, int):
-            raise TypeError(f"a version of a branch is a number, not {version!r}")
+        if version is not None:
+            version = check_int64("the version of a branch", version)
         return engine.checkout_branch(branch, version)
-    return engine.checkout(reference)
+    return engine.checkout(check_reference(reference))
 
 
 class Branches:

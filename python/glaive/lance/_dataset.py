@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.dataset
 
 from .. import _glaive
+from .._plan import check_int64
 from .._changes import check_expressions, check_retries, check_where, seconds
 from . import _blob_frames
-from ._branches import BranchMethods, resolve
+from ._branches import BranchMethods, check_reference, resolve
 from .._sql import as_sql
 from ..exceptions import CorruptionError, EvaluationError, InvalidInputError, ScanEvaluationError
 from ._data import to_local_time, to_microseconds, to_queries, to_stream
@@ -49,7 +50,7 @@ def open_dataset(uri, version=None, asof=None, *, storage_options=None, default_
         raise ValueError("give version or asof, not both")
     engine = _glaive.Dataset.open(
         _uri_text(uri),
-        version,
+        check_reference(version),
         asof_us=None if asof is None else to_microseconds(asof),
         storage_options=storage_options,
     )
@@ -79,7 +80,7 @@ class _Nearest:
     search_effort: Optional[float] = None
 
     def __post_init__(self):
-        if self.k is not None and int(self.k) <= 0:
+        if self.k is not None and check_int64("k", self.k) <= 0:
             raise ValueError(f"Nearest-K must be > 0 but got {self.k}")
         # These tune an index; the search is exact without one, so they only have to make sense.
         for name in ("nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor"):
@@ -140,13 +141,13 @@ class ScannerBuilder:
         return self
 
     def limit(self, n: Optional[int] = None) -> ScannerBuilder:
-        if n is not None and int(n) < 0:
+        if n is not None and check_int64("limit", n) < 0:
             raise ValueError("Limit must be non-negative")
         self._limit = n
         return self
 
     def offset(self, n: Optional[int] = None) -> ScannerBuilder:
-        if n is not None and int(n) < 0:
+        if n is not None and check_int64("offset", n) < 0:
             raise ValueError("Offset must be non-negative")
         self._offset = n
         return self
@@ -176,11 +177,11 @@ class ScannerBuilder:
         return self
 
     def batch_size(self, batch_size: int) -> ScannerBuilder:
-        self._batch_size = batch_size
+        self._batch_size = None if batch_size is None else check_int64("batch_size", batch_size)
         return self
 
     def batch_size_bytes(self, batch_size_bytes: int) -> ScannerBuilder:
-        self._batch_size_bytes = batch_size_bytes
+        self._batch_size_bytes = None if batch_size_bytes is None else check_int64("batch_size_bytes", batch_size_bytes)
         return self
 
     def scan_in_order(self, scan_in_order: bool = True) -> ScannerBuilder:
@@ -736,7 +737,7 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
                 "base_store_params": base_store_params,
             },
         )
-        self._ds = _glaive.Dataset.open(_uri_text(uri), version, storage_options=storage_options)
+        self._ds = _glaive.Dataset.open(_uri_text(uri), check_reference(version), storage_options=storage_options)
         self._storage_options = storage_options
         self._default_scan_options = default_scan_options
 
@@ -1007,6 +1008,7 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
         return [LanceFragment(self, i) for i in self._ds.fragment_ids()]
 
     def get_fragment(self, fragment_id: int) -> Optional[LanceFragment]:
+        fragment_id = check_int64("fragment_id", fragment_id)
         return LanceFragment(self, fragment_id) if self._ds.fragment(fragment_id) is not None else None
 
     @property
