@@ -17,7 +17,7 @@ function(glaive_layer_tests name)
       # like races to ThreadSanitizer.
       # Its jemalloc takes more locks before a fork than ThreadSanitizer's search for deadlocks can hold.
       set_tests_properties(${name}_test PROPERTIES ENVIRONMENT
-        "ARROW_DEFAULT_MEMORY_POOL=system;TSAN_OPTIONS=detect_deadlocks=0 die_after_fork=0 suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
+        "ARROW_DEFAULT_MEMORY_POOL=system;TSAN_OPTIONS=detect_deadlocks=0 suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
     endif()
   endif()
 endfunction()
