@@ -114,6 +114,7 @@ nb::list WriteFragments(nb::object data, const Destination& dest, const std::str
           schema, table::SchemaForAppend(current->schema(), *stream->schema()));
     } else {
       GLAIVE_ASSIGN_OR_RETURN(schema, file::Schema::FromArrow(*stream->schema()));
+      if (!version) version = table::VersionForOldBlobs(schema);
     }
     options.version = version.value_or(current != nullptr ? current->file_version()
                                                           : file::kDefaultFileVersion);

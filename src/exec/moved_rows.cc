@@ -8,6 +8,7 @@
 #include <arrow/compute/api.h>
 #include <arrow/record_batch.h>
 
+#include "file/blob_v2_writer.h"
 #include "format/table.pb.h"
 
 namespace glaive::exec {
@@ -24,6 +25,13 @@ Result<std::shared_ptr<arrow::RecordBatch>> ReadToRewrite(
   if (columns.empty()) return std::shared_ptr<arrow::RecordBatch>();
   GLAIVE_ASSIGN_OR_RETURN(
       auto projection, columns.Bind(*fragment.dataset, fragment.index, *fragment.reader));
+  for (const file::Field& field : fragment.dataset->schema().fields()) {
+    if (projection->schema.FindTopLevel(field.name) != nullptr &&
+        file::HoldsBlobsV2(field)) {
+      return NotSupported("writing rows anew whose column '", field.name,
+                          "' holds blobs of the second kind (lance.blob.v2)");
+    }
+  }
   const auto wanted = static_cast<int64_t>(offsets.size());
   std::shared_ptr<arrow::RecordBatch> batch;
   if (wanted <= count / kSelectiveShare) {

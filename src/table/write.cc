@@ -104,6 +104,23 @@ Status CheckOptions(const WriteOptions& options) {
   return Status::OK();
 }
 
+bool Any(const std::vector<file::Field>& fields, bool (*is)(const file::Field&)) {
+  return std::any_of(fields.begin(), fields.end(), [&](const file::Field& field) {
+    return is(field) || Any(field.children, is);
+  });
+}
+
+bool IsOldBlob(const file::Field& field) {
+  return field.is_blob() && !field.is_blob_v2();
+}
+
+// What older versions cannot hold, or not always.
+bool Needs2_2(const file::Field& field) {
+  return field.is_blob_v2() || field.logical_type == "map" || field.is_packed_struct() ||
+         (field.type->id() == arrow::Type::FIXED_SIZE_LIST &&
+          field.type->field(0)->type()->id() == arrow::Type::STRUCT);
+}
+
 bool LostRace(const Status& status) {
   return KindOf(status) == ErrorKind::kRetryableConflict ||
          KindOf(status) == ErrorKind::kAlreadyExists;
@@ -143,6 +160,13 @@ Result<file::Schema> SchemaForAppend(const file::Schema& table,
   return file::Schema(std::move(fields), table.metadata());
 }
 
+std::optional<file::FileVersion> VersionForOldBlobs(const file::Schema& schema) {
+  if (!Any(schema.fields(), IsOldBlob) || Any(schema.fields(), Needs2_2)) {
+    return std::nullopt;
+  }
+  return file::FileVersion::k2_1;
+}
+
 Result<SnapshotPtr> WriteTable(const TableEnv& env, arrow::RecordBatchReader& data,
                                const WriteOptions& options) {
   GLAIVE_RETURN_NOT_OK(CheckOptions(options));
@@ -167,9 +191,10 @@ Result<SnapshotPtr> WriteTable(const TableEnv& env, arrow::RecordBatchReader& da
   } else {
     GLAIVE_RETURN_NOT_OK(CheckColumnNames(*data.schema()));
     GLAIVE_ASSIGN_OR_RETURN(schema, file::Schema::FromArrow(*data.schema()));
-    version = options.file_version.value_or(current ? current->file_version
-                                                    : file::kDefaultFileVersion);
     commit.manifest.file_version = options.file_version;
+    if (!options.file_version) commit.manifest.file_version = VersionForOldBlobs(schema);
+    version = commit.manifest.file_version.value_or(current ? current->file_version
+                                                            : file::kDefaultFileVersion);
     commit.manifest.stable_row_ids = options.stable_row_ids;
     commit.scheme = options.v2_manifest_paths ? NamingScheme::kV2 : NamingScheme::kV1;
   }

@@ -44,3 +44,29 @@ def test_blobs_of_ours(theirs, ours, tmp_path, version):
     ours.run(WRITE, path=path, version=version)
     assert ours.run(OBSERVE, path=path)["rows"] == theirs.run(OBSERVE, path=path)["rows"]
     assert theirs.run(READ, path=path) == ours.run(READ, path=path)
+
+WRITE_DEFAULT = WRITE.replace(", data_storage_version=version", "")
+CHANGE = """
+d = lance.dataset(path)
+field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+more = pa.table({"i": [100], "b": pa.array([b"more"], pa.large_binary())}, schema=pa.schema([pa.field("i", pa.int64()), field]))
+d = lance.write_dataset(more, path, mode="append")
+d.update({"i": "i + 1000"}, where="i = 0")
+d.optimize.compact_files()
+return d.data_storage_version
+"""
+READ_ALL = """
+d = lance.dataset(path)
+ids = d.to_table(columns=["i"])["i"].to_pylist()
+files = d.take_blobs("b", indices=[n for n, i in enumerate(ids) if i not in (1,)])
+return sorted((i, b.readall()[:9]) for i, b in zip([i for i in ids if i not in (1,)], files))
+"""
+
+
+def test_the_real_package_changes_blobs_of_ours(theirs, ours, tmp_path):
+    path = str(tmp_path / "t.lance")
+    ours.run(WRITE_DEFAULT, path=path)
+    assert theirs.run(CHANGE, path=path) == "2.1"  # where such blobs are at home
+    z, y = b"z" * 9, b"y" * 9
+    rows = [(2, b""), (3, z), (3, z), (4, y), (4, y), (5, b"end"), (5, b"end"), (100, b"more"), (1000, b"abc")]
+    assert ours.run(READ_ALL, path=path) == rows == theirs.run(READ_ALL, path=path)

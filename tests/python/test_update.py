@@ -241,3 +241,15 @@ def test_async(tmp_path):
         assert (await t.to_arrow()).to_pylist() == [{"k": 10, "s": "a"}, {"k": 20, "s": "c"}]
 
     asyncio.run(main())
+
+
+def test_blobs_of_the_second_kind_are_not_moved_and_said_so(tmp_path):
+    from glaive.lance import blob_array, blob_field
+
+    schema = pa.schema([pa.field("k", pa.int64()), blob_field("b")])
+    ds = glaive.lance.write_dataset(pa.table([pa.array([1, 2]), blob_array([b"x", None])], schema=schema), tmp_path / "d.lance")
+    with pytest.raises(NotImplementedError, match="'b'.*lance.blob.v2"):
+        ds.update({"k": "k + 1"})
+    with pytest.raises(NotImplementedError, match="'b'.*lance.blob.v2"):
+        ds.merge_insert("k").when_matched_update_all().execute(pa.table({"k": [1]}))
+    assert glaive.lance.dataset(ds.uri).version == 1
