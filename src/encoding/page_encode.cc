@@ -62,7 +62,7 @@ bool AllValid(const Levels& levels, Visit visit) {
   return true;
 }
 
-// The bytes of the only value, when all valid values are equal.
+// The bytes of the only value, when all valid values are equal. There are some.
 std::optional<std::vector<uint8_t>> FindConstant(const Levels& levels,
                                                  const FixedValues& values) {
   const auto buffer = values.Contiguous();
@@ -126,7 +126,7 @@ class PageEncoder {
     const bool any_valid =
         levels_.def.empty() ||
         std::find(levels_.def.begin(), levels_.def.end(), 0) != levels_.def.end();
-    if (!any_valid) return One(AssembleAllNull(levels_, options_));
+    if (!any_valid && !NeedsValues()) return One(AssembleAllNull(levels_, options_));
     if (column_.packed) return EncodePacked();
     if (type.id() == arrow::Type::DICTIONARY) return EncodeDictionary();
     if (type.id() == arrow::Type::FIXED_SIZE_LIST) return EncodeFixedList();
@@ -137,6 +137,15 @@ class PageEncoder {
   }
 
  private:
+  // Upstream reads the nulls of a constant page as nulls of the leaf, and then refuses
+  // them in a fixed-size list of structs whose members are declared as never null: what
+  // lies under such nulls has to be stored.
+  bool NeedsValues() const {
+    return levels_.has_def() && levels_.layers[0] == pb::REPDEF_ALL_VALID_ITEM &&
+           std::find(column_.path.begin(), column_.path.end(), PathNode::kFixedStruct) !=
+               column_.path.end();
+  }
+
   static std::vector<EncodedPage> One(EncodedPage page) {
     std::vector<EncodedPage> out;
     out.push_back(std::move(page));
@@ -173,7 +182,7 @@ class PageEncoder {
   Result<std::vector<EncodedPage>> EncodeFixed(int64_t bits) {
     GLAIVE_ASSIGN_OR_RETURN(FixedValues values, GatherFixed(levels_.values, bits));
     values.pieces = {values.Contiguous()};
-    if (options_.v2_2) {
+    if (options_.v2_2 && !NeedsValues()) {
       auto scalar = FindConstant(levels_, values);
       if (scalar && ConstantPays(PackedBits(*scalar, bits))) {
         return One(AssembleConstant(levels_, *scalar, nullptr));
@@ -193,7 +202,7 @@ class PageEncoder {
 
   Result<std::vector<EncodedPage>> EncodeVariable() {
     GLAIVE_ASSIGN_OR_RETURN(VariableValues values, GatherVariable(levels_));
-    if (options_.v2_2 && ConstantPays(kDictionaryIndexBits)) {
+    if (options_.v2_2 && !NeedsValues() && ConstantPays(kDictionaryIndexBits)) {
       if (auto scalar = FindConstant(levels_, values)) {
         const std::span bytes(reinterpret_cast<const uint8_t*>(scalar->data()),
                               scalar->size());
