@@ -31,7 +31,8 @@ bool SameLayout(const lance::table::DataFragment& a,
 }  // namespace
 
 BoundColumns::BoundColumns(file::Schema schema, int num_fragments)
-    : schema_(std::move(schema)),
+    : written_(std::move(schema)),
+      schema_(written_.WithBlobDescriptors()),
       arrow_schema_(schema_.ToArrow()),
       slots_(static_cast<size_t>(num_fragments)) {}
 

@@ -14,12 +14,15 @@
 
 namespace glaive::exec {
 
-// Thread-safe. Fragments with the same layout of data files share one projection.
+// Thread-safe. Fragments with the same layout of data files share one projection. Blobs
+// of the second kind are read as descriptors.
 class BoundColumns {
  public:
   BoundColumns(file::Schema schema, int num_fragments);
 
   const file::Schema& schema() const { return schema_; }
+  // The columns as writers are given them.
+  const file::Schema& written() const { return written_; }
   bool empty() const { return schema_.fields().empty(); }
   const std::shared_ptr<arrow::Schema>& arrow_schema() const { return arrow_schema_; }
 
@@ -28,6 +31,7 @@ class BoundColumns {
                              const table::FragmentReader& reader) const;
 
  private:
+  file::Schema written_;
   file::Schema schema_;
   std::shared_ptr<arrow::Schema> arrow_schema_;
   mutable ForkSafeMutex mutex_;

@@ -10,6 +10,7 @@
 #include <arrow/record_batch.h>
 
 #include "exec/bound_columns.h"
+#include "exec/moved_rows.h"
 #include "format/table.pb.h"
 #include "io/object_store.h"
 #include "runtime/cancel.h"
@@ -36,17 +37,14 @@ struct Piece {
   int64_t start = 0;
   int64_t count = 0;
   std::shared_ptr<arrow::RecordBatch> batch;  // live rows
+  // Of tables with blobs: what loads them.
+  std::shared_ptr<const table::FragmentReader> reader;
+  BoundColumns::ProjectionPtr projection;
 };
 
 bool HasBlobs(const std::vector<file::Field>& fields) {
   return std::any_of(fields.begin(), fields.end(), [](const file::Field& field) {
     return field.is_blob() || HasBlobs(field.children);
-  });
-}
-
-bool HasBlobsV2(const std::vector<file::Field>& fields) {
-  return std::any_of(fields.begin(), fields.end(), [](const file::Field& field) {
-    return field.is_blob_v2() || HasBlobsV2(field.children);
   });
 }
 
@@ -66,13 +64,6 @@ class Rewriter {
         has_blobs_(HasBlobs(dataset.schema().fields())) {}
 
   Result<RewriteResult> Run() {
-    for (const file::Field& field : dataset_.schema().fields()) {
-      if (HasBlobsV2({field})) {
-        return NotSupported(
-            "compaction of tables with blobs of the second kind (column '", field.name,
-            "')");
-      }
-    }
     int64_t live = 0;
     for (int index : fragments_) live += dataset_.live_rows(index);
     table::FragmentWriterOptions limits;
@@ -151,7 +142,10 @@ class Rewriter {
       int64_t most = std::min(options_.batch_size.value_or(kPieceRows), kPieceRows);
       most = std::clamp<int64_t>(kPieceBytes / per_row, 1, std::max<int64_t>(most, 1));
       const int64_t count = std::min(most, physical - start_);
-      window.push_back({index, start_, count, nullptr});
+      Piece& piece = window.emplace_back();
+      piece.fragment = index;
+      piece.start = start_;
+      piece.count = count;
       bytes += count * per_row;
       start_ += count;
       if (start_ >= physical) {
@@ -162,10 +156,13 @@ class Rewriter {
     return window;
   }
 
-  static Status Write(std::vector<Piece>* pieces, table::FragmentWriter* writer) {
+  Status Write(std::vector<Piece>* pieces, table::FragmentWriter* writer) const {
     for (Piece& piece : *pieces) {
-      if (piece.batch->num_rows() > 0) GLAIVE_RETURN_NOT_OK(writer->Write(*piece.batch));
-      piece.batch.reset();
+      if (piece.batch->num_rows() > 0) {
+        GLAIVE_RETURN_NOT_OK(has_blobs_ ? WriteWithBlobs(piece, writer)
+                                        : writer->Write(*piece.batch));
+      }
+      piece = Piece();
     }
     return Status::OK();
   }
@@ -199,10 +196,27 @@ class Rewriter {
       GLAIVE_ASSIGN_OR_RETURN(arrow::Datum filtered, arrow::compute::Filter(batch, bits));
       batch = filtered.record_batch();
     }
-    if (has_blobs_ && batch->num_rows() > 0) {
-      GLAIVE_ASSIGN_OR_RETURN(batch, reader->LoadBlobs(*projection, batch));
-    }
     piece->batch = std::move(batch);
+    if (has_blobs_) {
+      piece->reader = std::move(reader);
+      piece->projection = std::move(projection);
+    }
+    return Status::OK();
+  }
+
+  // Blobs are loaded when they are written: of so many rows at a time that a piece of
+  // them fits into memory, or of one.
+  Status WriteWithBlobs(const Piece& piece, table::FragmentWriter* writer) const {
+    const std::vector<int64_t> ends = CutByBlobs(columns_.written(), *piece.batch);
+    int64_t start = 0;
+    for (const int64_t end : ends) {
+      GLAIVE_ASSIGN_OR_RETURN(
+          const auto batch,
+          piece.reader->LoadBlobs(*piece.projection, columns_.written(),
+                                  piece.batch->Slice(start, end - start)));
+      GLAIVE_RETURN_NOT_OK(writer->Write(*batch));
+      start = end;
+    }
     return Status::OK();
   }
 

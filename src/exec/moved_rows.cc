@@ -8,7 +8,7 @@
 #include <arrow/compute/api.h>
 #include <arrow/record_batch.h>
 
-#include "file/blob_v2_writer.h"
+#include "file/blob_load.h"
 #include "format/table.pb.h"
 
 namespace glaive::exec {
@@ -25,13 +25,6 @@ Result<std::shared_ptr<arrow::RecordBatch>> ReadToRewrite(
   if (columns.empty()) return std::shared_ptr<arrow::RecordBatch>();
   GLAIVE_ASSIGN_OR_RETURN(
       auto projection, columns.Bind(*fragment.dataset, fragment.index, *fragment.reader));
-  for (const file::Field& field : fragment.dataset->schema().fields()) {
-    if (projection->schema.FindTopLevel(field.name) != nullptr &&
-        file::HoldsBlobsV2(field)) {
-      return NotSupported("writing rows anew whose column '", field.name,
-                          "' holds blobs of the second kind (lance.blob.v2)");
-    }
-  }
   const auto wanted = static_cast<int64_t>(offsets.size());
   std::shared_ptr<arrow::RecordBatch> batch;
   if (wanted <= count / kSelectiveShare) {
@@ -53,7 +46,28 @@ Result<std::shared_ptr<arrow::RecordBatch>> ReadToRewrite(
       batch = taken.record_batch();
     }
   }
-  return fragment.reader->LoadBlobs(*projection, batch);
+  return fragment.reader->LoadBlobs(*projection, columns.written(), batch);
+}
+
+std::vector<int64_t> CutByBlobs(const file::Schema& written,
+                                const arrow::RecordBatch& batch) {
+  constexpr uint64_t kBlobBytes = uint64_t{32} << 20;
+  std::vector<uint64_t> bytes(static_cast<size_t>(batch.num_rows()));
+  for (int c = 0; c < batch.num_columns(); ++c) {
+    file::AddBlobBytes(written.fields()[static_cast<size_t>(c)], *batch.column_data(c),
+                       &bytes);
+  }
+  std::vector<int64_t> ends;
+  uint64_t sum = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (sum > 0 && bytes[i] > kBlobBytes - std::min(sum, kBlobBytes)) {
+      ends.push_back(static_cast<int64_t>(i));
+      sum = 0;
+    }
+    sum += bytes[i];
+  }
+  if (batch.num_rows() > 0) ends.push_back(batch.num_rows());
+  return ends;
 }
 
 Status MovedIdentity::Add(const FragmentRows& fragment,

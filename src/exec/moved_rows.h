@@ -24,6 +24,11 @@ Result<std::shared_ptr<arrow::RecordBatch>> ReadToRewrite(
     const FragmentRows& fragment, const BoundColumns& columns, int64_t start,
     int64_t count, std::span<const uint32_t> offsets);
 
+// Where to cut a batch that ReadRange or Take returned, so that the blobs of each part
+// need little memory: ends of the parts.
+std::vector<int64_t> CutByBlobs(const file::Schema& written,
+                                const arrow::RecordBatch& batch);
+
 // Row ids and creation versions of rows in the order in which they are written again.
 // Does nothing on tables without stable row ids. Not thread-safe.
 class MovedIdentity {

@@ -11,6 +11,7 @@
 #include "exec/find_rows.h"
 #include "exec/moved_rows.h"
 #include "exec/retry.h"
+#include "file/blob_v2_writer.h"
 #include "format/table.pb.h"
 #include "runtime/cancel.h"
 #include "runtime/runtime.h"
@@ -161,12 +162,43 @@ Result<std::vector<FoundRows>> CutForReading(const table::Dataset& dataset,
   return pieces;
 }
 
+// Pieces cut further, so that the blobs of one need little memory.
+Result<std::vector<FoundRows>> CutByBlobsOf(const table::Dataset& dataset,
+                                            const SnapshotState& state,
+                                            const BoundColumns& kept,
+                                            std::vector<FoundRows> pieces) {
+  std::vector<FoundRows> out;
+  for (const FoundRows& piece : pieces) {
+    GLAIVE_ASSIGN_OR_RETURN(const auto fragment,
+                            FragmentRows::Open(dataset, state, piece.fragment));
+    const std::vector<int64_t> rows(piece.offsets.begin(), piece.offsets.end());
+    GLAIVE_ASSIGN_OR_RETURN(const auto batch, fragment.Take(kept, rows));
+    size_t begin = 0;
+    for (const int64_t end : CutByBlobs(kept.written(), *batch)) {
+      FoundRows part;
+      part.fragment = piece.fragment;
+      part.offsets.assign(piece.offsets.begin() + static_cast<std::ptrdiff_t>(begin),
+                          piece.offsets.begin() + static_cast<std::ptrdiff_t>(end));
+      part.start = part.offsets.front();
+      part.count = int64_t{part.offsets.back()} + 1 - part.start;
+      out.push_back(std::move(part));
+      begin = static_cast<size_t>(end);
+    }
+  }
+  return out;
+}
+
 Status WriteRows(const table::Dataset& dataset, const UpdatePlan& plan,
                  std::vector<FoundRows> found, CancelToken* cancel,
                  table::FragmentWriter* writer,
                  std::vector<lance::table::DataFragment>* fragments) {
   const auto state = SnapshotState::Of(dataset);
   GLAIVE_ASSIGN_OR_RETURN(found, CutForReading(dataset, *state, plan, std::move(found)));
+  const auto& kept = plan.kept->written().fields();
+  if (std::any_of(kept.begin(), kept.end(), file::HoldsBlobsV2)) {
+    GLAIVE_ASSIGN_OR_RETURN(found,
+                            CutByBlobsOf(dataset, *state, *plan.kept, std::move(found)));
+  }
   MovedIdentity identity(dataset);
   Runtime& runtime = *dataset.env().runtime;
   const auto window = static_cast<size_t>(runtime.num_threads()) * 2;

@@ -1,13 +1,18 @@
 #include "file/blob_load.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
-#include <vector>
 
 #include <arrow/array.h>
+#include <arrow/array/util.h>
+#include <arrow/buffer.h>
 #include <arrow/builder.h>
 #include <arrow/type.h>
+#include <arrow/util/bit_util.h>
 
 #include "file/assemble.h"
+#include "file/blob_v2_writer.h"
 
 namespace glaive::file {
 namespace {
@@ -54,25 +59,184 @@ Result<std::shared_ptr<arrow::ArrayData>> LoadDescriptors(
   return array->data();
 }
 
+// Descriptors of the second kind.
+class Descriptors {
+ public:
+  explicit Descriptors(const arrow::ArrayData& data)
+      : rows_(data.Copy()),
+        kinds_(Member<arrow::UInt8Array>("kind")),
+        positions_(Member<arrow::UInt64Array>("position")),
+        sizes_(Member<arrow::UInt64Array>("size")),
+        ids_(Member<arrow::UInt32Array>("blob_id")) {}
+
+  bool complete() const { return kinds_ && positions_ && sizes_ && ids_; }
+  int64_t length() const { return rows_.length(); }
+  bool IsNull(int64_t i) const { return rows_.IsNull(i); }
+  uint8_t kind(int64_t i) const { return kinds_->Value(i); }
+  uint64_t position(int64_t i) const { return positions_->Value(i); }
+  uint64_t size(int64_t i) const { return sizes_->Value(i); }
+  uint32_t id(int64_t i) const { return ids_->Value(i); }
+  const arrow::StructArray& rows() const { return rows_; }
+
+ private:
+  template <typename Array>
+  std::shared_ptr<Array> Member(const char* name) const {
+    return std::dynamic_pointer_cast<Array>(rows_.GetFieldByName(name));
+  }
+
+  const arrow::StructArray rows_;
+  const std::shared_ptr<arrow::UInt8Array> kinds_;
+  const std::shared_ptr<arrow::UInt64Array> positions_, sizes_;
+  const std::shared_ptr<arrow::UInt32Array> ids_;
+};
+
+// The bytes of blobs of one file, in the order in which they were asked for.
+struct Fetch {
+  std::shared_ptr<io::RandomAccessObject> file;  // null: the data file
+  std::vector<io::ByteRange> ranges;
+  std::vector<std::shared_ptr<arrow::Buffer>> bytes;
+  size_t next = 0;
+};
+
+Status AddRange(const io::RandomAccessObject& object, const Field& field,
+                uint64_t position, uint64_t size, Fetch* fetch) {
+  const auto limit = static_cast<uint64_t>(object.size_bytes());
+  if (position > limit || size > limit - position) {
+    return Corruption("file '", object.path(), "', column '", field.name,
+                      "': a blob lies at ", position, " with ", size,
+                      " bytes, beyond the end of the file");
+  }
+  fetch->ranges.push_back({static_cast<int64_t>(position), static_cast<int64_t>(size)});
+  return Status::OK();
+}
+
+// struct<data, uri[, position, size]>, as it was given to the writer.
+Result<std::shared_ptr<arrow::ArrayData>> LoadSecondKind(io::RandomAccessObject& object,
+                                                         const FilesBeside& beside,
+                                                         const Field& field,
+                                                         const arrow::ArrayData& data) {
+  const Descriptors blobs(data);
+  if (!blobs.complete()) {
+    return Corruption("file '", object.path(), "', column '", field.name,
+                      "': the descriptors of blobs are not complete");
+  }
+  const auto stored_beside = [&](int64_t i) {
+    return blobs.kind(i) != static_cast<uint8_t>(BlobKind::kInline);
+  };
+  std::map<uint32_t, Fetch> fetches;  // by number of the file; 0: the data file
+  for (int64_t i = 0; i < blobs.length(); ++i) {
+    if (blobs.IsNull(i) || blobs.size(i) == 0) continue;
+    if (blobs.kind(i) >= static_cast<uint8_t>(BlobKind::kExternal)) {
+      return NotSupported("column '", field.name,
+                          "': writing rows anew whose blobs lie outside of the table");
+    }
+    Fetch& fetch = fetches[stored_beside(i) ? blobs.id(i) : 0];
+    if (stored_beside(i) && fetch.file == nullptr) {
+      if (beside.store == nullptr || blobs.id(i) == 0) {
+        return Corruption("file '", object.path(), "', column '", field.name,
+                          "': a blob lies in file ", blobs.id(i), ", which is not known");
+      }
+      GLAIVE_ASSIGN_OR_RETURN(fetch.file, beside.store->Open(BlobDirectory(beside.path) +
+                                                             BlobFileName(blobs.id(i))));
+    }
+    GLAIVE_RETURN_NOT_OK(AddRange(stored_beside(i) ? *fetch.file : object, field,
+                                  blobs.position(i), blobs.size(i), &fetch));
+  }
+  for (auto& [id, fetch] : fetches) {
+    io::RandomAccessObject& file = id == 0 ? object : *fetch.file;
+    GLAIVE_ASSIGN_OR_RETURN(fetch.bytes, file.ReadMany(fetch.ranges));
+  }
+  arrow::LargeBinaryBuilder builder;
+  for (int64_t i = 0; i < blobs.length(); ++i) {
+    if (blobs.IsNull(i)) {
+      GLAIVE_RETURN_NOT_OK(builder.AppendNull());
+    } else if (blobs.size(i) == 0) {
+      GLAIVE_RETURN_NOT_OK(builder.AppendEmptyValue());
+    } else {
+      Fetch& fetch = fetches[stored_beside(i) ? blobs.id(i) : 0];
+      const auto& bytes = *fetch.bytes[fetch.next++];
+      GLAIVE_RETURN_NOT_OK(builder.Append(bytes.data(), bytes.size()));
+    }
+  }
+  GLAIVE_ASSIGN_OR_RETURN(const auto bytes, builder.Finish());
+  std::vector<std::shared_ptr<arrow::ArrayData>> members;
+  for (const Field& member : field.children) {
+    if (member.name == "data") {
+      members.push_back(bytes->data());
+      continue;
+    }
+    GLAIVE_ASSIGN_OR_RETURN(const auto none,
+                            arrow::MakeArrayOfNull(member.type, blobs.length()));
+    members.push_back(none->data());
+  }
+  // A row without a blob is null here as it was there.
+  GLAIVE_ASSIGN_OR_RETURN(auto validity, arrow::AllocateEmptyBitmap(blobs.length()));
+  for (int64_t i = 0; i < blobs.length(); ++i) {
+    if (!blobs.IsNull(i)) arrow::bit_util::SetBit(validity->mutable_data(), i);
+  }
+  return arrow::ArrayData::Make(field.type, blobs.length(), {std::move(validity)},
+                                std::move(members));
+}
+
+// One child row for each row of a struct; the items of a list are added up.
+template <typename Offset>
+void AddItems(const arrow::ArrayData& data, const std::vector<uint64_t>& items,
+              std::vector<uint64_t>* rows) {
+  const Offset* offsets = data.GetValues<Offset>(1);
+  for (size_t i = 0; i < rows->size(); ++i) {
+    for (Offset at = offsets[i]; at < offsets[i + 1]; ++at) {
+      (*rows)[i] += items[static_cast<size_t>(at)];
+    }
+  }
+}
+
 }  // namespace
 
 Result<std::shared_ptr<arrow::ArrayData>> LoadBlobColumn(
-    io::RandomAccessObject& object, const Field& field,
+    io::RandomAccessObject& object, const FilesBeside& beside, const Field& field,
     const std::shared_ptr<arrow::ArrayData>& data) {
   if (IsBlobV1(field)) return LoadDescriptors(object, field, data);
-  if (field.is_blob()) {
-    return NotSupported("column '", field.name,
-                        "': moving blobs of the second kind (lance.blob.v2) to another "
-                        "data file, as updates and compaction do");
-  }
-  if (field.owns_column() || ReadType(field) == field.type) return data;
+  if (field.is_blob_v2()) return LoadSecondKind(object, beside, field, *data);
+  if (field.owns_column()) return data;
+  if (ReadType(field) == field.type && !HoldsBlobsV2(field)) return data;
   auto out = data->Copy();
   out->type = field.type;
   for (size_t i = 0; i < field.children.size(); ++i) {
-    GLAIVE_ASSIGN_OR_RETURN(out->child_data[i], LoadBlobColumn(object, field.children[i],
-                                                               data->child_data[i]));
+    GLAIVE_ASSIGN_OR_RETURN(
+        out->child_data[i],
+        LoadBlobColumn(object, beside, field.children[i], data->child_data[i]));
   }
   return out;
+}
+
+void AddBlobBytes(const Field& field, const arrow::ArrayData& data,
+                  std::vector<uint64_t>* rows) {
+  if (field.is_blob()) {
+    const arrow::StructArray descriptors(data.Copy());
+    const auto sizes =
+        std::dynamic_pointer_cast<arrow::UInt64Array>(descriptors.GetFieldByName("size"));
+    for (size_t i = 0; sizes != nullptr && i < rows->size(); ++i) {
+      const auto row = static_cast<int64_t>(i);
+      if (!descriptors.IsNull(row)) (*rows)[i] += sizes->Value(row);
+    }
+    return;
+  }
+  if (field.owns_column()) return;
+  for (size_t c = 0; c < field.children.size(); ++c) {
+    const arrow::ArrayData& child = *data.child_data[c];
+    if (data.type->id() == arrow::Type::STRUCT) {
+      AddBlobBytes(field.children[c], *child.Slice(data.offset, data.length), rows);
+    } else if (data.type->id() == arrow::Type::LIST ||
+               data.type->id() == arrow::Type::LARGE_LIST) {
+      std::vector<uint64_t> items(static_cast<size_t>(child.length));
+      AddBlobBytes(field.children[c], child, &items);
+      if (data.type->id() == arrow::Type::LIST) {
+        AddItems<int32_t>(data, items, rows);
+      } else {
+        AddItems<int64_t>(data, items, rows);
+      }
+    }
+  }
 }
 
 }  // namespace glaive::file

@@ -20,7 +20,7 @@ constexpr char kInlineLimitKey[] = "lance-encoding:blob-inline-size-threshold";
 constexpr char kDedicatedLimitKey[] = "lance-encoding:blob-dedicated-size-threshold";
 constexpr char kPackLimitKey[] = "lance-encoding:blob-pack-file-size-threshold";
 
-enum class Kind : uint8_t { kInline = 0, kPacked = 1, kDedicated = 2 };
+using Kind = BlobKind;
 
 Result<uint64_t> LimitOf(const Field& field, const char* key, uint64_t by_default) {
   const auto found = field.metadata.find(key);
@@ -160,14 +160,21 @@ std::vector<bool> AllRows(const arrow::ArrayData& data) {
   return std::vector<bool>(static_cast<size_t>(data.length), true);
 }
 
-// "data/x.lance" -> "data/x/".
-std::string DirectoryOf(std::string path) {
+}  // namespace
+
+std::string BlobDirectory(std::string path) {
   constexpr std::string_view kSuffix = ".lance";
   if (path.ends_with(kSuffix)) path.resize(path.size() - kSuffix.size());
   return path + "/";
 }
 
-}  // namespace
+std::string BlobFileName(uint32_t id) {
+  std::string name(32, '0');
+  for (size_t bit = 0; bit < name.size(); ++bit) {
+    if ((id >> bit) & 1) name[bit] = '1';
+  }
+  return name + ".blob";
+}
 
 bool HoldsBlobsV2(const Field& field) {
   if (field.is_blob_v2()) return true;
@@ -232,7 +239,7 @@ struct BlobV2Writer::Place {
 };
 
 BlobV2Writer::BlobV2Writer(io::ObjectStore& store, std::string path)
-    : store_(store), directory_(DirectoryOf(std::move(path))) {}
+    : store_(store), directory_(BlobDirectory(std::move(path))) {}
 
 BlobV2Writer::~BlobV2Writer() = default;
 
@@ -358,13 +365,8 @@ Result<BlobV2Writer::Place> BlobV2Writer::Put(std::span<const uint8_t> bytes,
 
 Result<std::unique_ptr<io::ObjectWriter>> BlobV2Writer::NewFile(uint32_t* id) {
   *id = ++last_id_;
-  // The 32 digits of the number, lowest first.
-  std::string name(32, '0');
-  for (size_t bit = 0; bit < name.size(); ++bit) {
-    if ((*id >> bit) & 1) name[bit] = '1';
-  }
   // Before it is made: it may be published and still fail.
-  files_.push_back(directory_ + name + ".blob");
+  files_.push_back(directory_ + BlobFileName(*id));
   return store_.Create(files_.back());
 }
 

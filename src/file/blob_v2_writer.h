@@ -21,6 +21,14 @@ class ObjectWriter;
 
 namespace glaive::file {
 
+// Where the bytes of a blob are.
+enum class BlobKind : uint8_t { kInline = 0, kPacked = 1, kDedicated = 2, kExternal = 3 };
+
+// The folder of the files beside a data file, "data/x.lance" -> "data/x/", and the name
+// of one of them: the 32 binary digits of its number, lowest first.
+std::string BlobDirectory(std::string path);
+std::string BlobFileName(uint32_t id);
+
 // True when a blob of the second kind lies at or below `field`.
 bool HoldsBlobsV2(const Field& field);
 

@@ -90,6 +90,7 @@ RowPlan PlanRows(std::span<const int64_t> rows) {
 
 struct FileReader::Impl {
   std::shared_ptr<io::RandomAccessObject> object;
+  FilesBeside beside;
   FileReaderOptions options;
   FileMetadata metadata;
   std::vector<std::atomic<ColumnState*>> columns;
@@ -300,20 +301,24 @@ Result<std::shared_ptr<arrow::RecordBatch>> FileReader::Take(
                                   std::move(columns));
 }
 
+void FileReader::SetFilesBeside(std::shared_ptr<io::ObjectStore> store,
+                                std::string path) {
+  impl_->beside = {std::move(store), std::move(path)};
+}
+
 Result<std::shared_ptr<arrow::RecordBatch>> FileReader::LoadBlobs(
-    const Projection& projection,
-    const std::shared_ptr<arrow::RecordBatch>& batch) const {
-  const auto& fields = projection.schema.fields();
+    const Schema& written, const std::shared_ptr<arrow::RecordBatch>& batch) const {
+  const auto& fields = written.fields();
   if (static_cast<int>(fields.size()) != batch->num_columns()) {
-    return InvalidInput("a batch of ", batch->num_columns(),
-                        " columns for a projection of ", fields.size());
+    return InvalidInput("a batch of ", batch->num_columns(), " columns for a schema of ",
+                        fields.size());
   }
   std::vector<std::shared_ptr<arrow::Field>> arrow_fields;
   std::vector<std::shared_ptr<arrow::Array>> columns;
   for (int i = 0; i < batch->num_columns(); ++i) {
     const Field& field = fields[static_cast<size_t>(i)];
-    GLAIVE_ASSIGN_OR_RETURN(auto data,
-                            LoadBlobColumn(*impl_->object, field, batch->column_data(i)));
+    GLAIVE_ASSIGN_OR_RETURN(auto data, LoadBlobColumn(*impl_->object, impl_->beside,
+                                                      field, batch->column_data(i)));
     arrow_fields.push_back(batch->schema()->field(i)->WithType(data->type));
     columns.push_back(arrow::MakeArray(std::move(data)));
   }
@@ -329,7 +334,7 @@ Result<std::shared_ptr<arrow::Array>> FileReader::TakeBlobs(
     return InvalidInput("blobs are read from a projection of one top-level blob column");
   }
   GLAIVE_ASSIGN_OR_RETURN(auto batch, Take(projection, rows));
-  GLAIVE_ASSIGN_OR_RETURN(auto loaded, LoadBlobs(projection, batch));
+  GLAIVE_ASSIGN_OR_RETURN(auto loaded, LoadBlobs(projection.schema, batch));
   return loaded->column(0);
 }
 

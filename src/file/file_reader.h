@@ -17,8 +17,9 @@
 namespace glaive {
 class Cache;
 namespace io {
+class ObjectStore;
 class RandomAccessObject;
-}
+}  // namespace io
 }  // namespace glaive
 
 namespace glaive::file {
@@ -69,11 +70,14 @@ class FileReader {
   Result<std::shared_ptr<arrow::RecordBatch>> Take(const Projection& projection,
                                                    std::span<const int64_t> rows) const;
   // ReadRange and Take return large binaries kept out of line as struct<position: uint64,
-  // size: uint64>. This replaces such columns of `batch`, which one of them returned for
-  // `projection`, by their bytes, at every level of structs and lists.
+  // size: uint64>, and those of the second kind as the descriptors that the file holds.
+  // This replaces such columns of `batch`, which one of them returned, by their bytes, at
+  // every level of structs and lists. `written`: the columns as they were written.
   Result<std::shared_ptr<arrow::RecordBatch>> LoadBlobs(
-      const Projection& projection,
-      const std::shared_ptr<arrow::RecordBatch>& batch) const;
+      const Schema& written, const std::shared_ptr<arrow::RecordBatch>& batch) const;
+  // Where files beside this one are, which hold blobs of the second kind. Before the
+  // reader is shared.
+  void SetFilesBeside(std::shared_ptr<io::ObjectStore> store, std::string path);
   // The bytes of a blob column (a projection of that one top-level field) at `rows`, as
   // in Take: a LargeBinary array.
   Result<std::shared_ptr<arrow::Array>> TakeBlobs(const Projection& projection,

@@ -61,6 +61,7 @@ Result<std::shared_ptr<const file::FileReader>> OpenDataFile(
       return Corruption("it is of version ", file::FileVersionName(opened->version()),
                         ", the manifest says ", file::FileVersionName(version));
     }
+    opened->SetFilesBeside(place.store, path);
     return opened;
   };
   auto reader = open();

@@ -399,29 +399,35 @@ class FragmentReaderImpl final : public FragmentReader {
   }
 
   Result<BatchPtr> LoadBlobs(const FragmentProjection& projection,
+                             const file::Schema& written,
                              const BatchPtr& batch) const override {
     if (projection.pass_through) {
       GLAIVE_ASSIGN_OR_RETURN(auto reader, File(projection.parts[0].file_index));
-      return reader->LoadBlobs(projection.parts[0].projection, batch);
+      return reader->LoadBlobs(written, batch);
     }
     arrow::ArrayVector arrays = batch->columns();
     arrow::FieldVector fields = batch->schema()->fields();
     for (size_t c = 0; c < projection.columns.size(); ++c) {
       const FragmentProjection::Column& column = projection.columns[c];
-      if (column.sources.empty() || !HasBlobs(projection.schema.fields()[c])) continue;
+      const file::Field& field = written.fields()[c];
+      if (!HasBlobs(field)) continue;
+      if (column.sources.empty()) {
+        GLAIVE_ASSIGN_OR_RETURN(arrays[c],
+                                arrow::MakeArrayOfNull(field.type, batch->num_rows()));
+        fields[c] = fields[c]->WithType(field.type);
+        continue;
+      }
       if (!column.complete) {
-        return NotSupported("blobs in column '", projection.schema.fields()[c].name,
+        return NotSupported("blobs in column '", field.name,
                             "', which lies in several files");
       }
       const auto& part = projection.parts[column.sources[0].part];
-      file::Projection one;
-      one.schema = file::Schema({projection.schema.fields()[c]});
-      one.columns = part.projection.columns;
       GLAIVE_ASSIGN_OR_RETURN(auto reader, File(part.file_index));
       GLAIVE_ASSIGN_OR_RETURN(
-          auto loaded, reader->LoadBlobs(one, arrow::RecordBatch::Make(
-                                                  arrow::schema({fields[c]}),
-                                                  batch->num_rows(), {arrays[c]})));
+          auto loaded,
+          reader->LoadBlobs(file::Schema({field}),
+                            arrow::RecordBatch::Make(arrow::schema({fields[c]}),
+                                                     batch->num_rows(), {arrays[c]})));
       arrays[c] = loaded->column(0);
       fields[c] = loaded->schema()->field(0);
     }

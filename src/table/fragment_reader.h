@@ -68,9 +68,10 @@ class FragmentReader {
   virtual Result<std::shared_ptr<arrow::RecordBatch>> Take(
       const FragmentProjection& projection, std::span<const int64_t> offsets) const = 0;
   // `batch`, rows that ReadRange or Take returned for `projection`, some of them left out
-  // perhaps, with the bytes of blob columns in place of what describes them.
+  // perhaps, with the bytes of blob columns in place of what describes them. `written`:
+  // the columns of the projection as writers are given them.
   virtual Result<std::shared_ptr<arrow::RecordBatch>> LoadBlobs(
-      const FragmentProjection& projection,
+      const FragmentProjection& projection, const file::Schema& written,
       const std::shared_ptr<arrow::RecordBatch>& batch) const = 0;
   // Offsets at which a scan should cut its ranges: page starts of the widest column, and
   // the end.

@@ -251,7 +251,7 @@ class MemoryRows final : public FragmentReader {
         });
   }
 
-  Result<BatchPtr> LoadBlobs(const FragmentProjection&,
+  Result<BatchPtr> LoadBlobs(const FragmentProjection&, const file::Schema&,
                              const BatchPtr& batch) const override {
     return batch;
   }
