@@ -243,13 +243,14 @@ def test_async(tmp_path):
     asyncio.run(main())
 
 
-def test_blobs_of_the_second_kind_are_not_moved_and_said_so(tmp_path):
+def test_blobs_of_the_second_kind_stay_with_their_rows(tmp_path):
     from glaive.lance import blob_array, blob_field
 
     schema = pa.schema([pa.field("k", pa.int64()), blob_field("b")])
-    ds = glaive.lance.write_dataset(pa.table([pa.array([1, 2]), blob_array([b"x", None])], schema=schema), tmp_path / "d.lance")
-    with pytest.raises(NotImplementedError, match="'b'.*lance.blob.v2"):
-        ds.update({"k": "k + 1"})
-    with pytest.raises(NotImplementedError, match="'b'.*lance.blob.v2"):
-        ds.merge_insert("k").when_matched_update_all().execute(pa.table({"k": [1]}))
-    assert glaive.lance.dataset(ds.uri).version == 1
+    ds = glaive.lance.write_dataset(pa.table([pa.array([1, 2, 3]), blob_array([b"x", None, b"y" * 70_000])], schema=schema), tmp_path / "d.lance")
+    ds.update({"k": "k + 1"})
+    ds.merge_insert("k").when_matched_update_all().when_not_matched_insert_all().execute(pa.table({"k": [4, 9]}))
+    ds = glaive.lance.dataset(ds.uri)
+    keys = ds.to_table(columns=["k"])["k"].to_pylist()
+    blobs = dict(zip(keys, (b for _, b in ds.read_blobs("b", indices=list(range(len(keys)))))))
+    assert blobs == {2: b"x", 3: None, 4: b"y" * 70_000, 9: None}
