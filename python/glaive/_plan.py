@@ -370,7 +370,7 @@ class Plan:
             return self.table.take_row_ids(self.row_ids, self.columns, **options)
         try:
             return self.table.take_offsets(self.offsets, self.columns, **options)
-        except (InvalidInputError, NotFoundError):
+        except (InvalidInputError, NotFoundError, OverflowError):  # the engine counts rows in 63 bits
             rows = self.table.count_rows(use_lsm=self.use_lsm)  # offsets behind the end are left out
             there = [x for x in self.offsets if x < rows]
             if len(there) == len(self.offsets):
@@ -406,10 +406,16 @@ def check_int64(name: str, value: Any) -> int:
     return number
 
 
-def check_positions(name: str, values: Any) -> List[int]:
-    """A list of integers >= 0 out of a sequence, a numpy array or an Arrow array."""
+def check_sequence(name: str, values: Any) -> Any:
+    """`values`, if they can be many; what is in them is checked where it is used."""
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         raise InvalidTypeError(f"{name} must be a sequence of integers, not {type(values).__name__}")
+    return values
+
+
+def check_positions(name: str, values: Any) -> List[int]:
+    """A list of integers >= 0 out of a sequence, a numpy array or an Arrow array."""
+    check_sequence(name, values)
     if hasattr(values, "tolist"):
         values = values.tolist()
     return [check_count(name, value, 2**64 - 1) for value in values]

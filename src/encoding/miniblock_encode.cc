@@ -111,8 +111,9 @@ int64_t CountRuns(std::span<const T> values, int64_t stop_above) {
   size_t i = 1;
   for (; i + kStep <= values.size() && runs <= stop_above; i += kStep) {
     const T* at = values.data() + i;
+    const T* before = at - 1;
     int differ = 0;
-    for (size_t k = 0; k < kStep; ++k) differ += at[k] != at[k - 1];
+    for (size_t k = 0; k < kStep; ++k) differ += at[k] != before[k];
     runs += differ;
   }
   for (; i < values.size() && runs <= stop_above; ++i) runs += values[i] != values[i - 1];

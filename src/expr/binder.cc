@@ -289,9 +289,28 @@ Result<ValuePtr> Binder::BindValue(const Node& node, bool outer) {
   }
 }
 
+Result<std::vector<ValuePtr>> Binder::RepeatedValues(const Node& node) {
+  GLAIVE_RETURN_NOT_OK(EnterRepeated(node));
+  auto bound = Values(node);
+  --repeats_;
+  return bound;
+}
+
+Status Binder::EnterRepeated(const Node& node) {
+  constexpr int kMost = 8;
+  if (repeats_ == kMost) {
+    return ErrorAt(sql_, node.begin,
+                   "nested too deeply: in each of " + std::to_string(kMost) +
+                       " expressions around it, its value is used several times");
+  }
+  ++repeats_;
+  return Status::OK();
+}
+
 Result<ValuePtr> Binder::Call(const Node& node) {
   ++calls_;
-  auto bound = Values(node);
+  const bool repeated = node.text == "nullif" || node.text == "nvl2";
+  auto bound = repeated ? RepeatedValues(node) : Values(node);
   --calls_;
   GLAIVE_ASSIGN_OR_RETURN(auto arguments, std::move(bound));
   if (ListTestOf(node.text) == ListTest::kOne && arguments.size() == 2 &&
@@ -317,7 +336,10 @@ Result<ValuePtr> Binder::Case(const Node& node) {
   const size_t last = node.children.size() - (has_else ? 1 : 0);
   ValuePtr operand;
   if (node.flag) {
-    GLAIVE_ASSIGN_OR_RETURN(operand, Value(*node.children[0], false));
+    GLAIVE_RETURN_NOT_OK(EnterRepeated(node));
+    auto bound = Value(*node.children[0], false);
+    --repeats_;
+    GLAIVE_ASSIGN_OR_RETURN(operand, std::move(bound));
   }
   std::vector<BoolPtr> conditions;
   std::vector<ValuePtr> values;
@@ -525,7 +547,10 @@ Result<BoolPtr> Binder::In(const Node& node, bool outer) {
 Result<BoolPtr> Binder::InValues(const Node& node,
                                  std::span<const std::unique_ptr<Node>> items,
                                  bool outer) {
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, Value(node, false));
+  GLAIVE_RETURN_NOT_OK(EnterRepeated(node));
+  auto bound = Value(node, false);
+  --repeats_;
+  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, std::move(bound));
   std::vector<Literal> literals;
   std::vector<BoolPtr> operands;
   bool has_null = false;
@@ -558,7 +583,7 @@ Result<BoolPtr> Binder::InValues(const Node& node,
 }
 
 Result<BoolPtr> Binder::Between(const Node& node, bool outer) {
-  GLAIVE_ASSIGN_OR_RETURN(auto operands, Values(node));
+  GLAIVE_ASSIGN_OR_RETURN(auto operands, RepeatedValues(node));
   const ValuePtr& value = operands[0];
   ValuePtr low = Widen(operands[1], value, outer);
   ValuePtr high = Widen(operands[2], value, outer);
@@ -602,7 +627,7 @@ Result<BoolPtr> Binder::Like(const Node& node) {
 
 // IS NOT DISTINCT FROM: equal, or both null; never null itself.
 Result<BoolPtr> Binder::Distinct(const Node& node) {
-  GLAIVE_ASSIGN_OR_RETURN(auto operands, Values(node));
+  GLAIVE_ASSIGN_OR_RETURN(auto operands, RepeatedValues(node));
   const ValuePtr left = Widen(operands[0], operands[1], false);
   const ValuePtr right = Widen(operands[1], operands[0], false);
   BoolPtr both_null = MakeAnd({MakeIsNull(left), MakeIsNull(right)});

@@ -61,6 +61,11 @@ class Binder {
   Result<ValuePtr> Subscript(const Node& node);
   Result<ValuePtr> Call(const Node& node);
   Result<std::vector<ValuePtr>> Values(const Node& node);
+  // The same where the values are evaluated more than once. Nested, that takes time which
+  // doubles with each level: so there are few levels.
+  Result<std::vector<ValuePtr>> RepeatedValues(const Node& node);
+  // InvalidInput or one level more, until `--repeats_`.
+  Status EnterRepeated(const Node& node);
   // The quick forms of functions that test a column against constants; nullptr when the
   // call is none.
   Result<BoolPtr> QuickCall(const Node& node, const std::vector<ValuePtr>& arguments);
@@ -72,6 +77,8 @@ class Binder {
   bool adapt_literals_;
   // Calls around what is being bound. Inside of them timestamps have nanoseconds.
   int calls_ = 0;
+  // Expressions around it that use its value several times.
+  int repeats_ = 0;
 };
 
 }  // namespace glaive::expr

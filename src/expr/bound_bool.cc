@@ -78,6 +78,12 @@ class NotExpr : public BoolExpr {
   Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
     return operand_->Eval(context, !want, out);
   }
+  Status EvalBoth(const EvalContext& context, uint64_t* yes,
+                  uint64_t* known) const override {
+    GLAIVE_RETURN_NOT_OK(operand_->EvalBoth(context, yes, known));
+    for (int64_t w = 0; w < WordCount(context.rows); ++w) yes[w] = known[w] & ~yes[w];
+    return Status::OK();
+  }
 
  private:
   BoolPtr operand_;
@@ -146,6 +152,11 @@ class PairExpr : public BoolExpr {
   std::shared_ptr<arrow::DataType> type_;
 };
 
+void Negate(int64_t rows, uint64_t* mask) {
+  for (int64_t w = 0; w < WordCount(rows); ++w) mask[w] = ~mask[w];
+  if (rows > 0) ClearTail(mask, rows);
+}
+
 class IsNullValueExpr : public BoolExpr {
  public:
   explicit IsNullValueExpr(ValuePtr operand) : operand_(std::move(operand)) {}
@@ -154,11 +165,13 @@ class IsNullValueExpr : public BoolExpr {
     FillMask(out, context.rows, true);
     if (context.rows == 0) return Status::OK();
     AndValidity(*array, out);
-    if (want) {
-      for (int64_t w = 0; w < WordCount(context.rows); ++w) out[w] = ~out[w];
-      ClearTail(out, context.rows);
-    }
+    if (want) Negate(context.rows, out);
     return Status::OK();
+  }
+  Status EvalBoth(const EvalContext& context, uint64_t* yes,
+                  uint64_t* known) const override {
+    FillMask(known, context.rows, true);
+    return Eval(context, true, yes);
   }
 
  private:
@@ -169,15 +182,15 @@ class IsNullBoolExpr : public BoolExpr {
  public:
   explicit IsNullBoolExpr(BoolPtr operand) : operand_(std::move(operand)) {}
   Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
-    const int64_t words = WordCount(context.rows);
-    Words other(static_cast<size_t>(words));
-    GLAIVE_RETURN_NOT_OK(operand_->Eval(context, true, out));
-    GLAIVE_RETURN_NOT_OK(operand_->Eval(context, false, other.data()));
-    for (int64_t w = 0; w < words; ++w) {
-      out[w] |= other[static_cast<size_t>(w)];
-      if (want) out[w] = ~out[w];
-    }
-    if (context.rows > 0) ClearTail(out, context.rows);
+    Words yes(static_cast<size_t>(WordCount(context.rows)));
+    GLAIVE_RETURN_NOT_OK(operand_->EvalBoth(context, yes.data(), out));
+    if (want) Negate(context.rows, out);
+    return Status::OK();
+  }
+  Status EvalBoth(const EvalContext& context, uint64_t* yes,
+                  uint64_t* known) const override {
+    GLAIVE_RETURN_NOT_OK(Eval(context, true, yes));
+    FillMask(known, context.rows, true);
     return Status::OK();
   }
 
@@ -190,11 +203,13 @@ class IsExpr : public BoolExpr {
   IsExpr(BoolPtr operand, bool truth) : operand_(std::move(operand)), truth_(truth) {}
   Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
     GLAIVE_RETURN_NOT_OK(operand_->Eval(context, truth_, out));
-    if (!want) {
-      for (int64_t w = 0; w < WordCount(context.rows); ++w) out[w] = ~out[w];
-      if (context.rows > 0) ClearTail(out, context.rows);
-    }
+    if (!want) Negate(context.rows, out);
     return Status::OK();
+  }
+  Status EvalBoth(const EvalContext& context, uint64_t* yes,
+                  uint64_t* known) const override {
+    FillMask(known, context.rows, true);
+    return Eval(context, true, yes);
   }
 
  private:

@@ -125,11 +125,13 @@ Result<std::shared_ptr<arrow::ArrayData>> LoadSecondKind(io::RandomAccessObject&
   };
   std::map<uint32_t, Fetch> fetches;  // by number of the file; 0: the data file
   for (int64_t i = 0; i < blobs.length(); ++i) {
-    if (blobs.IsNull(i) || blobs.size(i) == 0) continue;
+    if (blobs.IsNull(i)) continue;
+    // Before the size is looked at: 0 stands for the whole of what the uri names.
     if (blobs.kind(i) >= static_cast<uint8_t>(BlobKind::kExternal)) {
       return NotSupported("column '", field.name,
                           "': writing rows anew whose blobs lie outside of the table");
     }
+    if (blobs.size(i) == 0) continue;
     Fetch& fetch = fetches[stored_beside(i) ? blobs.id(i) : 0];
     if (stored_beside(i) && fetch.file == nullptr) {
       if (beside.store == nullptr || blobs.id(i) == 0) {

@@ -73,7 +73,8 @@ TEST_F(LocalStoreTest, NothingIsLeftBesidePublishedFiles) {
 
 TEST_F(LocalStoreTest, WhatBackgroundWorkWritesIsTheSame) {
   std::string text;
-  for (int i = 0; text.size() < (size_t{3} << 20); ++i) text += std::to_string(i * 7919);
+  for (int64_t i = 0; text.size() < (size_t{3} << 20); ++i)
+    text += std::to_string(i * 7919);
   const InlineScope background;
   ASSERT_OK_AND_ASSIGN(auto writer, store_->Create("pieces"));
   const std::string_view whole = text;

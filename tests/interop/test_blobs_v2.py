@@ -6,6 +6,7 @@ import random
 import pyarrow as pa
 import pytest
 from testing import SEED
+from upstream import SideError
 
 WRITE = """
 blob_array, blob_field = lance.blob.blob_array, lance.blob.blob_field
@@ -205,3 +206,24 @@ def test_nested_blobs_in_compaction_and_updates(sides, ours, theirs, tmp_path):
         read = "d = lance.dataset(uri)\nreturn [(n, b) for n, (_, b) in zip(d.to_table(columns=['n'])['n'].to_pylist(), d.read_blobs('s.inner', indices=list(range(8))))]"
         found = [pair for pair in side.run(read, uri=uri) if pair[0] < 4]
         assert sorted(found, key=lambda p: (p[0], p[1] or b"")) == [(1, b"a" * 70000)] * 2 + [(2, None)] * 2 + [(3, b"")] * 2
+
+
+@pytest.mark.parametrize("change", CHANGE)
+def test_blobs_outside_of_the_table_are_not_moved(ours, theirs, tmp_path, change):
+    """Named, and the table unchanged: what lies elsewhere cannot be copied into a data file."""
+    outside = tmp_path / "outside.bin"
+    outside.write_bytes(b"z" * 500)
+    make = """
+    blob_array, blob_field, Blob = lance.blob.blob_array, lance.blob.blob_field, lance.blob.Blob
+    for k in (0, 1):
+        column = blob_array([b"in", Blob.from_uri(uri), None])
+        data = pa.table([pa.array([3 * k, 3 * k + 1, 3 * k + 2], pa.int64()), pa.array([1, 2, 3], pa.int64()), column],
+                        schema=pa.schema([pa.field("i", pa.int64()), pa.field("n", pa.int64()), blob_field("b")]))
+        lance.write_dataset(data, db + '/t.lance', mode='append', allow_external_blob_outside_bases=True)
+    return lance.dataset(db + '/t.lance').version
+    """
+    version = theirs.run(make, db=str(tmp_path), uri=outside.as_uri())
+    with pytest.raises(SideError, match="outside of the table") as refused:
+        ours.run("t = lancedb.connect(db).open_table('t')\n" + CHANGE[change], db=str(tmp_path))
+    assert refused.value.kind == "NotSupportedError"
+    assert ours.run("return lance.dataset(db + '/t.lance').version", db=str(tmp_path)) == version

@@ -53,3 +53,27 @@ def test_table_versions(uri):
         with pytest.raises(TypeError, match="1.5"):
             call(1.5)
     assert table.count_rows() == 2
+
+
+def test_positions_and_sizes(uri, tmp_path):
+    dataset, table = lance.dataset(uri), glaive.connect(uri.parent).open_table("t")
+    fragment = dataset.get_fragments()[0]
+    assert table.take_offsets([2**63]).to_list() == []
+    assert [row["id"] for row in table.take_offsets([1, 2**63]).to_list()] == [2]
+    for take in (dataset.take, fragment.take):
+        with pytest.raises(TypeError, match="indices must be a sequence of integers"):
+            take(None)
+    for call in (dataset.tags.create, dataset.tags.update):
+        with pytest.raises(OverflowError, match=r"version.*18446744073709551616"):
+            call("x", 2**64)
+    with pytest.raises(TypeError, match=r"max_bytes_per_file.*1\.5"):
+        lance.write_dataset(pa.table({"a": [1]}), tmp_path / "w", max_bytes_per_file=1.5)
+    assert not (tmp_path / "w").exists()
+
+
+def test_fragment_merge_names_the_missing_column(uri):
+    fragment = lance.dataset(uri).get_fragments()[0]
+    with pytest.raises(ValueError, match="given data has no column 'nope'"):
+        fragment.merge(pa.table({"id": [1]}), "id", "nope")
+    with pytest.raises(ValueError, match="fragment 0 has no column 'key'"):
+        fragment.merge(pa.table({"key": [1], "x": [1]}), "key")

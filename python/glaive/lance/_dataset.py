@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset
 
 from .. import _glaive
-from .._plan import check_int64
+from .._plan import check_int64, check_sequence
 from .._changes import check_expressions, check_retries, check_where, seconds
 from . import _blob_frames
 from ._branches import BranchMethods, check_reference, resolve
@@ -588,11 +588,11 @@ class Tags:
     def create(self, tag: str, reference=None) -> None:
         """Tags a version (the dataset's own by default)."""
         engine, version = self._find(reference)
-        engine.create_tag(tag, version)
+        engine.create_tag(tag, check_int64("version", version))
 
     def update(self, tag: str, reference=None) -> None:
         engine, version = self._find(reference)
-        engine.update_tag(tag, version)
+        engine.update_tag(tag, check_int64("version", version))
 
     def delete(self, tag: str) -> None:
         self._dataset._ds.delete_tag(tag)
@@ -976,7 +976,7 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
 
         A name with dots cuts a struct down to this member; a dict gives columns of their own.
         """
-        return self._ds.take_offsets(indices, columns, nested=True)
+        return self._ds.take_offsets(check_sequence("indices", indices), columns, nested=True)
 
     def _take_rows(self, row_ids, columns=None, *, ignore_deletions: bool = False, **kwargs) -> pa.Table:
         """Rows by row id, in the order asked for."""
@@ -1326,7 +1326,7 @@ def write_dataset(
         target,
         mode=mode,
         max_rows_per_file=max_rows_per_file,
-        max_bytes_per_file=max_bytes_per_file,
+        max_bytes_per_file=None if max_bytes_per_file is None else check_int64("max_bytes_per_file", max_bytes_per_file),
         data_storage_version=data_storage_version,
         enable_stable_row_ids=enable_stable_row_ids,
         enable_v2_manifest_paths=enable_v2_manifest_paths,

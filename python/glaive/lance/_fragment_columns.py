@@ -63,7 +63,9 @@ def _joined(fragment, data_obj, left_on: str, right_on: Optional[str], schema: O
     stream = to_stream(data_obj, schema)
     right = stream.empty_table() if isinstance(stream, pa.Schema) else pa.table(stream)
     if right_on not in right.schema.names:
-        raise ValueError(f"Column {right_on} does not exist in the right side fragment")
+        raise InvalidInputError(f"the given data has no column '{right_on}' to join by (columns: {', '.join(right.schema.names)})")
+    if fragment._engine.schema.get_field_index(left_on) < 0:
+        raise InvalidInputError(f"fragment {fragment.fragment_id} has no column '{left_on}' to join by")
     keys = fragment.to_table(columns=[left_on])[left_on]
     if not right[right_on].type.equals(keys.type):
         raise InvalidInputError(f"Index column type mismatch: expected {right[right_on].type}, got {keys.type}")

@@ -12,6 +12,7 @@ import pyarrow.dataset
 
 from .. import _not_built
 from .._glaive import Dataset as _Engine
+from .._plan import check_sequence
 from ._refuse import not_built, refusal, refuse_arguments
 
 __getattr__ = _not_built.missing_names(__name__)
@@ -362,7 +363,7 @@ class LanceFragment(pa.dataset.Fragment):
 
     def take(self, indices, columns=None) -> pa.Table:
         """Rows by their position among the fragment's live rows, in the order asked for."""
-        return self._engine.take_fragment_offsets(self.fragment_id, indices, columns, nested=True)
+        return self._engine.take_fragment_offsets(self.fragment_id, check_sequence("indices", indices), columns, nested=True)
 
     def head(self, num_rows: int) -> pa.Table:
         return self.to_table(limit=num_rows)
