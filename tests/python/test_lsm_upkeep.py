@@ -39,7 +39,7 @@ def test_by_itself(tmp_path):
     generations, entries, lookups, memory = [], [], [], []
     began = time.monotonic()
     step = 0
-    while time.monotonic() - began < SECONDS:
+    while time.monotonic() - began < SECONDS or step < 60:  # a slow machine makes fewer
         step += 1
         ids = rng.sample(range(KEYS), 200)
         merge.execute(pa.table({"id": pa.array(ids, pa.int64()), "n": pa.array([step] * 200, pa.int64()), "body": [BODY] * 200}, schema=SCHEMA))
@@ -57,7 +57,6 @@ def test_by_itself(tmp_path):
             memory.append(resident())
         if step % 500 == 0 or step == 30:
             assert table.count_rows() == len(newest)
-    assert step >= 50
     # Flushes wait for upkeep rather than pass this bound.
     assert max(generations) <= 9, generations
     assert max(entries) <= 1.5 * UNFLUSHED, entries
