@@ -64,7 +64,7 @@ def _joined(fragment, data_obj, left_on: str, right_on: Optional[str], schema: O
     right = stream.empty_table() if isinstance(stream, pa.Schema) else pa.table(stream)
     if right_on not in right.schema.names:
         raise InvalidInputError(f"the given data has no column '{right_on}' to join by (columns: {', '.join(right.schema.names)})")
-    if fragment._engine.schema.get_field_index(left_on) < 0:
+    if left_on not in ("_rowid", "_rowaddr") and fragment._engine.schema.get_field_index(left_on) < 0:
         raise InvalidInputError(f"fragment {fragment.fragment_id} has no column '{left_on}' to join by")
     keys = fragment.to_table(columns=[left_on])[left_on]
     if not right[right_on].type.equals(keys.type):
