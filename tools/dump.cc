@@ -16,23 +16,27 @@
 
 namespace glaive::tools {
 
-Result<std::shared_ptr<file::FileReader>> OpenLanceFile(const std::string& path) {
+namespace {
+
+Result<std::shared_ptr<io::RandomAccessObject>> OpenLocalFile(const std::string& path) {
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(path, error);
   if (error) return InvalidInput("path '", path, "': ", error.message());
   GLAIVE_ASSIGN_OR_RETURN(auto store,
                           io::OpenLocalStore(absolute.parent_path().string(), false));
-  GLAIVE_ASSIGN_OR_RETURN(auto object, store->Open(absolute.filename().string()));
+  return store->Open(absolute.filename().string());
+}
+
+}  // namespace
+
+Result<std::shared_ptr<file::FileReader>> OpenLanceFile(const std::string& path) {
+  GLAIVE_ASSIGN_OR_RETURN(auto object, OpenLocalFile(path));
   return file::FileReader::Open(std::move(object));
 }
 
 Result<std::shared_ptr<arrow::Buffer>> ReadLocalFile(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
-  if (error) return InvalidInput("path '", path, "': ", error.message());
-  GLAIVE_ASSIGN_OR_RETURN(auto store,
-                          io::OpenLocalStore(absolute.parent_path().string(), false));
-  return store->Get(absolute.filename().string());
+  GLAIVE_ASSIGN_OR_RETURN(const auto object, OpenLocalFile(path));
+  return object->Read({0, object->size_bytes()});
 }
 
 namespace {

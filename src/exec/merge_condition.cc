@@ -115,7 +115,7 @@ Result<std::unique_ptr<UpdateCondition>> MakeUpdateCondition(
   condition->source_columns.assign(from_source.begin(), from_source.end());
   GLAIVE_ASSIGN_OR_RETURN(file::Schema read, dataset.schema().Project(target));
   condition->target =
-      std::make_unique<BoundColumns>(read.WithBlobDescriptors(), dataset.num_fragments());
+      std::make_unique<BoundColumns>(std::move(read), dataset.num_fragments());
   return condition;
 }
 

@@ -75,8 +75,7 @@ Result<UpdatePlan> MakePlan(const table::Dataset& dataset,
   plan.kept = std::make_unique<BoundColumns>(file::Schema(std::move(kept)),
                                              dataset.num_fragments());
   GLAIVE_ASSIGN_OR_RETURN(file::Schema read, dataset.schema().Project(inputs));
-  plan.inputs =
-      std::make_unique<BoundColumns>(read.WithBlobDescriptors(), dataset.num_fragments());
+  plan.inputs = std::make_unique<BoundColumns>(std::move(read), dataset.num_fragments());
   return plan;
 }
 
@@ -128,6 +127,17 @@ Result<BatchPtr> MakeRows(const UpdatePlan& plan, const FragmentRows& fragment,
   return arrow::RecordBatch::Make(plan.schema, rows, std::move(arrays));
 }
 
+// The rows [begin, end) of those found, of which there are some.
+FoundRows PartOf(const FoundRows& found, size_t begin, size_t end) {
+  FoundRows part;
+  part.fragment = found.fragment;
+  part.offsets.assign(found.offsets.begin() + static_cast<std::ptrdiff_t>(begin),
+                      found.offsets.begin() + static_cast<std::ptrdiff_t>(end));
+  part.start = part.offsets.front();
+  part.count = int64_t{part.offsets.back()} + 1 - part.start;
+  return part;
+}
+
 // Ranges cut so that one holds about kTaskBytes of rows.
 Result<std::vector<FoundRows>> CutForReading(const table::Dataset& dataset,
                                              const SnapshotState& state,
@@ -149,39 +159,32 @@ Result<std::vector<FoundRows>> CutForReading(const table::Dataset& dataset,
       continue;
     }
     for (size_t at = 0; at < range.offsets.size(); at += most) {
-      const size_t end = std::min(range.offsets.size(), at + most);
-      FoundRows piece;
-      piece.fragment = range.fragment;
-      piece.start = range.offsets[at];
-      piece.count = int64_t{range.offsets[end - 1]} + 1 - piece.start;
-      piece.offsets.assign(range.offsets.begin() + static_cast<std::ptrdiff_t>(at),
-                           range.offsets.begin() + static_cast<std::ptrdiff_t>(end));
-      pieces.push_back(std::move(piece));
+      pieces.push_back(PartOf(range, at, std::min(range.offsets.size(), at + most)));
     }
   }
   return pieces;
 }
 
 // Pieces cut further, so that the blobs of one need little memory.
-Result<std::vector<FoundRows>> CutByBlobsOf(const table::Dataset& dataset,
-                                            const SnapshotState& state,
-                                            const BoundColumns& kept,
-                                            std::vector<FoundRows> pieces) {
+Result<std::vector<FoundRows>> CutByKeptBlobs(const table::Dataset& dataset,
+                                              const SnapshotState& state,
+                                              const UpdatePlan& plan,
+                                              std::vector<FoundRows> pieces) {
+  std::vector<file::Field> fields;
+  for (const file::Field& field : plan.kept->written().fields()) {
+    if (file::HoldsBlobsV2(field)) fields.push_back(field);
+  }
+  if (fields.empty()) return pieces;
+  const BoundColumns blobs(file::Schema(std::move(fields)), dataset.num_fragments());
   std::vector<FoundRows> out;
   for (const FoundRows& piece : pieces) {
     GLAIVE_ASSIGN_OR_RETURN(const auto fragment,
                             FragmentRows::Open(dataset, state, piece.fragment));
     const std::vector<int64_t> rows(piece.offsets.begin(), piece.offsets.end());
-    GLAIVE_ASSIGN_OR_RETURN(const auto batch, fragment.Take(kept, rows));
+    GLAIVE_ASSIGN_OR_RETURN(const auto batch, fragment.Take(blobs, rows));
     size_t begin = 0;
-    for (const int64_t end : CutByBlobs(kept.written(), *batch)) {
-      FoundRows part;
-      part.fragment = piece.fragment;
-      part.offsets.assign(piece.offsets.begin() + static_cast<std::ptrdiff_t>(begin),
-                          piece.offsets.begin() + static_cast<std::ptrdiff_t>(end));
-      part.start = part.offsets.front();
-      part.count = int64_t{part.offsets.back()} + 1 - part.start;
-      out.push_back(std::move(part));
+    for (const int64_t end : CutByBlobs(blobs.written(), *batch)) {
+      out.push_back(PartOf(piece, begin, static_cast<size_t>(end)));
       begin = static_cast<size_t>(end);
     }
   }
@@ -194,11 +197,7 @@ Status WriteRows(const table::Dataset& dataset, const UpdatePlan& plan,
                  std::vector<lance::table::DataFragment>* fragments) {
   const auto state = SnapshotState::Of(dataset);
   GLAIVE_ASSIGN_OR_RETURN(found, CutForReading(dataset, *state, plan, std::move(found)));
-  const auto& kept = plan.kept->written().fields();
-  if (std::any_of(kept.begin(), kept.end(), file::HoldsBlobsV2)) {
-    GLAIVE_ASSIGN_OR_RETURN(found,
-                            CutByBlobsOf(dataset, *state, *plan.kept, std::move(found)));
-  }
+  GLAIVE_ASSIGN_OR_RETURN(found, CutByKeptBlobs(dataset, *state, plan, std::move(found)));
   MovedIdentity identity(dataset);
   Runtime& runtime = *dataset.env().runtime;
   const auto window = static_cast<size_t>(runtime.num_threads()) * 2;

@@ -296,6 +296,13 @@ Result<std::vector<ValuePtr>> Binder::RepeatedValues(const Node& node) {
   return bound;
 }
 
+Result<ValuePtr> Binder::RepeatedValue(const Node& around, const Node& node) {
+  GLAIVE_RETURN_NOT_OK(EnterRepeated(around));
+  auto bound = Value(node, false);
+  --repeats_;
+  return bound;
+}
+
 Status Binder::EnterRepeated(const Node& node) {
   constexpr int kMost = 8;
   if (repeats_ == kMost) {
@@ -336,10 +343,7 @@ Result<ValuePtr> Binder::Case(const Node& node) {
   const size_t last = node.children.size() - (has_else ? 1 : 0);
   ValuePtr operand;
   if (node.flag) {
-    GLAIVE_RETURN_NOT_OK(EnterRepeated(node));
-    auto bound = Value(*node.children[0], false);
-    --repeats_;
-    GLAIVE_ASSIGN_OR_RETURN(operand, std::move(bound));
+    GLAIVE_ASSIGN_OR_RETURN(operand, RepeatedValue(node, *node.children[0]));
   }
   std::vector<BoolPtr> conditions;
   std::vector<ValuePtr> values;
@@ -547,10 +551,7 @@ Result<BoolPtr> Binder::In(const Node& node, bool outer) {
 Result<BoolPtr> Binder::InValues(const Node& node,
                                  std::span<const std::unique_ptr<Node>> items,
                                  bool outer) {
-  GLAIVE_RETURN_NOT_OK(EnterRepeated(node));
-  auto bound = Value(node, false);
-  --repeats_;
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, std::move(bound));
+  GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, RepeatedValue(node, node));
   std::vector<Literal> literals;
   std::vector<BoolPtr> operands;
   bool has_null = false;

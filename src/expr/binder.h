@@ -64,6 +64,7 @@ class Binder {
   // The same where the values are evaluated more than once. Nested, that takes time which
   // doubles with each level: so there are few levels.
   Result<std::vector<ValuePtr>> RepeatedValues(const Node& node);
+  Result<ValuePtr> RepeatedValue(const Node& around, const Node& node);
   // InvalidInput or one level more, until `--repeats_`.
   Status EnterRepeated(const Node& node);
   // The quick forms of functions that test a column against constants; nullptr when the

@@ -1,6 +1,5 @@
 #include "file/blob_load.h"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -17,6 +16,26 @@
 namespace glaive::file {
 namespace {
 
+// The bytes of blobs of one file, in the order in which they were asked for.
+struct Fetch {
+  std::shared_ptr<io::RandomAccessObject> file;  // null: the data file
+  std::vector<io::ByteRange> ranges;
+  std::vector<std::shared_ptr<arrow::Buffer>> bytes;
+  size_t next = 0;
+};
+
+Status AddRange(const io::RandomAccessObject& object, const Field& field,
+                uint64_t position, uint64_t size, std::vector<io::ByteRange>* ranges) {
+  const auto limit = static_cast<uint64_t>(object.size_bytes());
+  if (position > limit || size > limit - position) {
+    return Corruption("file '", object.path(), "', column '", field.name,
+                      "': a blob lies at ", position, " with ", size,
+                      " bytes, beyond the end of the file");
+  }
+  ranges->push_back({static_cast<int64_t>(position), static_cast<int64_t>(size)});
+  return Status::OK();
+}
+
 Result<std::shared_ptr<arrow::ArrayData>> LoadDescriptors(
     io::RandomAccessObject& object, const Field& field,
     const std::shared_ptr<arrow::ArrayData>& data) {
@@ -30,17 +49,10 @@ Result<std::shared_ptr<arrow::ArrayData>> LoadDescriptors(
     return descriptors.IsNull(i) || (sizes.Value(i) == 0 && positions.Value(i) != 0);
   };
   std::vector<io::ByteRange> wanted;
-  const auto limit = static_cast<uint64_t>(object.size_bytes());
   for (int64_t i = 0; i < descriptors.length(); ++i) {
     if (missing(i) || sizes.Value(i) == 0) continue;
-    const uint64_t position = positions.Value(i);
-    const uint64_t size = sizes.Value(i);
-    if (position > limit || size > limit - position) {
-      return Corruption("file '", object.path(), "', column '", field.name,
-                        "': a blob lies at ", position, " with ", size,
-                        " bytes, beyond the end of the file");
-    }
-    wanted.push_back({static_cast<int64_t>(position), static_cast<int64_t>(size)});
+    GLAIVE_RETURN_NOT_OK(
+        AddRange(object, field, positions.Value(i), sizes.Value(i), &wanted));
   }
   GLAIVE_ASSIGN_OR_RETURN(auto blobs, object.ReadMany(wanted));
   arrow::LargeBinaryBuilder builder;
@@ -76,7 +88,6 @@ class Descriptors {
   uint64_t position(int64_t i) const { return positions_->Value(i); }
   uint64_t size(int64_t i) const { return sizes_->Value(i); }
   uint32_t id(int64_t i) const { return ids_->Value(i); }
-  const arrow::StructArray& rows() const { return rows_; }
 
  private:
   template <typename Array>
@@ -89,26 +100,6 @@ class Descriptors {
   const std::shared_ptr<arrow::UInt64Array> positions_, sizes_;
   const std::shared_ptr<arrow::UInt32Array> ids_;
 };
-
-// The bytes of blobs of one file, in the order in which they were asked for.
-struct Fetch {
-  std::shared_ptr<io::RandomAccessObject> file;  // null: the data file
-  std::vector<io::ByteRange> ranges;
-  std::vector<std::shared_ptr<arrow::Buffer>> bytes;
-  size_t next = 0;
-};
-
-Status AddRange(const io::RandomAccessObject& object, const Field& field,
-                uint64_t position, uint64_t size, Fetch* fetch) {
-  const auto limit = static_cast<uint64_t>(object.size_bytes());
-  if (position > limit || size > limit - position) {
-    return Corruption("file '", object.path(), "', column '", field.name,
-                      "': a blob lies at ", position, " with ", size,
-                      " bytes, beyond the end of the file");
-  }
-  fetch->ranges.push_back({static_cast<int64_t>(position), static_cast<int64_t>(size)});
-  return Status::OK();
-}
 
 // struct<data, uri[, position, size]>, as it was given to the writer.
 Result<std::shared_ptr<arrow::ArrayData>> LoadSecondKind(io::RandomAccessObject& object,
@@ -142,7 +133,7 @@ Result<std::shared_ptr<arrow::ArrayData>> LoadSecondKind(io::RandomAccessObject&
                                                              BlobFileName(blobs.id(i))));
     }
     GLAIVE_RETURN_NOT_OK(AddRange(stored_beside(i) ? *fetch.file : object, field,
-                                  blobs.position(i), blobs.size(i), &fetch));
+                                  blobs.position(i), blobs.size(i), &fetch.ranges));
   }
   for (auto& [id, fetch] : fetches) {
     io::RandomAccessObject& file = id == 0 ? object : *fetch.file;

@@ -95,29 +95,11 @@ class HookedWriter : public ObjectWriter {
 
   int64_t position() const override { return inner_->position(); }
 
-  Status Finish() override {
-    return RunHooked(
-        hook_.get(), StoreOp::kFinish, path_,
-        [&]() -> Status {
-          GLAIVE_RETURN_NOT_OK(inner_->Finish());
-          hook_->Done(StoreOp::kFinish, 0, 0);
-          return Status::OK();
-        },
-        [&] { TearFinish(); });
-  }
+  Status Finish() override { return FinishBy(&ObjectWriter::Finish); }
 
   void Abort() override { inner_->Abort(); }
 
-  Status Publish() override {
-    return RunHooked(
-        hook_.get(), StoreOp::kFinish, path_,
-        [&]() -> Status {
-          GLAIVE_RETURN_NOT_OK(inner_->Publish());
-          hook_->Done(StoreOp::kFinish, 0, 0);
-          return Status::OK();
-        },
-        [&] { TearFinish(); });
-  }
+  Status Publish() override { return FinishBy(&ObjectWriter::Publish); }
 
   Status Sync() override {
     return RunHooked(hook_.get(), StoreOp::kSync, path_, [&]() -> Status {
@@ -128,6 +110,17 @@ class HookedWriter : public ObjectWriter {
   }
 
  private:
+  Status FinishBy(Status (ObjectWriter::*step)()) {
+    return RunHooked(
+        hook_.get(), StoreOp::kFinish, path_,
+        [&]() -> Status {
+          GLAIVE_RETURN_NOT_OK((inner_.get()->*step)());
+          hook_->Done(StoreOp::kFinish, 0, 0);
+          return Status::OK();
+        },
+        [&] { TearFinish(); });
+  }
+
   void TearFinish() {
     if (store_->Exists(path_).ValueOr(true) || !inner_->Finish().ok()) return;
     auto content = store_->Get(path_);

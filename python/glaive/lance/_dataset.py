@@ -816,14 +816,15 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
 
     def list_indices(self) -> List[dict]:
         """Empty for a version without indices. NotImplementedError for one that has some, which other programs can make."""
-        if self.has_index or self.mem_wal_index_details() is not None:
-            raise refusal("LanceDataset.list_indices of a dataset that has indices")
-        return []
+        return self._no_indices("list_indices")
 
     def describe_indices(self) -> List[Any]:
         """As `list_indices`."""
+        return self._no_indices("describe_indices")
+
+    def _no_indices(self, method: str) -> list:
         if self.has_index or self.mem_wal_index_details() is not None:
-            raise refusal("LanceDataset.describe_indices of a dataset that has indices")
+            raise refusal(f"LanceDataset.{method} of a dataset that has indices")
         return []
 
     def _blob_columns(self) -> List[str]:
