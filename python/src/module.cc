@@ -11,6 +11,7 @@
 #include "expr/predicate.h"
 #include "expr/volatility.h"
 #include "file/schema.h"
+#include "runtime/process_worker.h"
 #include "runtime/runtime.h"
 #include "simd/dispatch.h"
 
@@ -87,6 +88,9 @@ NB_MODULE(_glaive, m) {
       "parse_field_path",
       [](const std::string& path) { return Unwrap(file::ParseFieldPath(path)); },
       "path"_a);
+  // Before the interpreter's end, and with it the destruction of statics, begins.
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(
+      [] { StopProcessWorkers(); }, nb::call_guard<nb::gil_scoped_release>()));
   m.def("validate_filter", &ValidateFilter, "sql"_a, "schema"_a, "meta_columns"_a = true);
   m.def("expression_schema", &ExpressionSchema, "sql"_a, "schema"_a);
   m.def(

@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+#include <vector>
+
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -13,7 +16,35 @@ namespace {
 constexpr std::chrono::milliseconds kForkPatience{2000};
 constexpr int kNiceness = 10;
 
+struct Stops {
+  ForkSafeMutex mutex;
+  std::vector<void (*)()> all;  // guarded by mutex
+};
+
+// Never destroyed, as the workers are not.
+Stops& AllStops() {
+  static auto* stops = new Stops();
+  return *stops;
+}
+
 }  // namespace
+
+void StopProcessWorkers() {
+  Stops& stops = AllStops();
+  std::vector<void (*)()> all;
+  {
+    std::lock_guard lock(stops.mutex);
+    all = stops.all;
+  }
+  for (const auto stop : all) stop();
+}
+
+void StopAtExit(void (*stop)()) {
+  Stops& stops = AllStops();
+  std::lock_guard lock(stops.mutex);
+  if (stops.all.empty()) std::atexit(StopProcessWorkers);
+  stops.all.push_back(stop);
+}
 
 void BackgroundWorker::Stop() {
   {

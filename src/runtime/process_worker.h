@@ -80,13 +80,21 @@ class BackgroundWorker {
   std::thread thread_;
 };
 
+// Stops all workers that ProcessWorker made, for good. Programs that end call it before
+// exit(): the exit handler, which does it otherwise, runs after the destruction of
+// statics that libraries made later than the worker, and a job may still use these.
+void StopProcessWorkers();
+
+// For ProcessWorker: `stop` is run by StopProcessWorkers, and at exit.
+void StopAtExit(void (*stop)());
+
 // `Worker` is a BackgroundWorker. Never destroyed, since the exit handler may run after
 // static destructors.
 template <typename Worker>
 ForkAware<Worker>& ProcessWorker() {
   static auto* worker = [] {
     auto* made = new ForkAware<Worker>([] { return std::make_unique<Worker>(); });
-    std::atexit([] {
+    StopAtExit([] {
       if (Worker* current = ProcessWorker<Worker>().get_if_current()) current->Stop();
     });
     ::pthread_atfork(

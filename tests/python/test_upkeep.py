@@ -199,6 +199,30 @@ def test_forks_and_exits_while_it_works(tmp_path):
     assert sorted(ids(glaive.connect(tmp_path / "db").open_table("t"))) == list(range(140))
 
 
+LEAVING = """
+import atexit, os, sys
+import glaive
+table = glaive.connect(sys.argv[1]).create_table("t", [{"id": 0}])
+for i in range(1, 70):
+    table.add([{"id": i}])
+def threads_of_low_priority():
+    stats = [open(f"/proc/self/task/{task}/stat").read() for task in os.listdir("/proc/self/task")]
+    return sum(stat.rpartition(")")[2].split()[16] == "10" for stat in stats)
+print(threads_of_low_priority())
+atexit._run_exitfuncs()
+print(threads_of_low_priority())
+table.add([{"id": 70}])
+print(table.count_rows(), threads_of_low_priority())
+"""
+
+
+def test_the_thread_ends_before_the_interpreter_does(tmp_path):
+    """Once it was still at work when exit() had destroyed what Arrow keeps in statics: programs hung, or crashed, at their end."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run([sys.executable, "-c", LEAVING, str(tmp_path / "db")], env=env, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "1\n0\n71 0\n"), done.stderr
+
+
 # --- verify -------------------------------------------------------------------------------------------------
 
 
