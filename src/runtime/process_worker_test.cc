@@ -53,7 +53,7 @@ TEST(ProcessWorkerDeathTest, ThreadEndsBeforeTheStaticsThatItsJobsMade) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
-        StateUser& user = *ProcessWorker<StateUser>();
+        StateUser& user = ProcessWorker<StateUser>().get();
         user.Start();
         while (!user.in_second_job) ::usleep(1000);
         std::exit(0);
