@@ -3,14 +3,12 @@
 namespace glaive::text {
 
 // Defined in what tools/make_stemmers.py generates.
-#define GLAIVE_STEMMERS(X)                                                        \
-  X(Arabic)                                                                       \
-  X(Danish)                                                                       \
-  X(Dutch)                                                                        \
-  X(English)                                                                      \
-  X(Finnish)                                                                      \
-  X(French) X(German) X(Greek) X(Hungarian) X(Italian) X(Norwegian) X(Portuguese) \
-      X(Romanian) X(Russian) X(Spanish) X(Swedish) X(Tamil) X(Turkish)
+// clang-format off
+#define GLAIVE_STEMMERS(X)                                                            \
+  X(Arabic) X(Danish) X(Dutch) X(English) X(Finnish) X(French) X(German) X(Greek)     \
+  X(Hungarian) X(Italian) X(Norwegian) X(Portuguese) X(Romanian) X(Russian)           \
+  X(Spanish) X(Swedish) X(Tamil) X(Turkish)
+// clang-format on
 
 namespace snowball {
 #define GLAIVE_DECLARE(Language) void Stem##Language(std::u32string* word);
