@@ -485,9 +485,10 @@ class Dataset(_Readable):
         max_retries: int = 20,
         stable_row_ids: bool = False,
         v2_manifest_paths: bool = True,
+        timeout: float | None = None,
     ) -> Dataset:
         """Commits a transaction, given as JSON of its message. `schema` is that of an overwrite, merge or projection;
-        without `field_ids` known names keep their ids."""
+        without `field_ids` known names keep their ids. TimeoutError after so many seconds."""
     @staticmethod
     def exists(uri: str, *, storage_options: Mapping[str, str] | None = None) -> bool: ...
     @staticmethod

@@ -307,8 +307,6 @@ def _infer_target(incoming: Incoming):
 def for_append(data: Any, table_schema: "pyarrow.Schema", on_bad_vectors: Optional[str], fill_value: Optional[float]) -> Incoming:
     """Data for rows to append. Names, casts, nulls and NaN are the engine's business; other policies for bad vectors ours."""
     policy = _vectors.check_policy(on_bad_vectors)
-    if isinstance(data, (list, tuple)) and not data:
-        return Incoming(table_schema, table_schema.empty_table())
     incoming = as_incoming(data, table_schema)
     if policy != "error" or b"embedding_functions" in (table_schema.metadata or {}):
         return _conform(incoming, table_schema, policy, fill_value, fit=False)

@@ -406,6 +406,14 @@ def check_int64(name: str, value: Any) -> int:
     return number
 
 
+def check_unsigned(name: str, value: Any) -> int:
+    """`value` as an int of 64 bits that is not negative. The errors of `check_count`."""
+    number = check_int64(name, value)
+    if number < 0:
+        raise OutOfRangeError(f"{name} must not be negative: {number}")
+    return number
+
+
 def check_sequence(name: str, values: Any) -> Any:
     """`values`, if they can be many; what is in them is checked where it is used."""
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):

@@ -115,6 +115,10 @@ _SIMPLE_TYPE_NAMES = {
 # Every function that SQL text may call takes part; these are checked when the call is built.
 _FUNCTIONS = frozenset(
     """
+    array_compact array_dims array_distance array_normalize array_remove_n array_resize arrays_zip arrow_metadata
+    cast_to_type cosine_distance dot_product inner_product json_extract_with_type list_compact list_dims list_distance
+    list_normalize list_remove_n list_resize list_zip make_map map map_entries rand to_local_time to_time try_cast_to_type
+    version with_metadata
     md5 sha224 sha256 sha384 sha512 digest encode decode uuid to_char date_format
     abs acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh cot degrees exp factorial floor gcd isnan iszero lcm ln
     log log10 log2 nanvl pi pow power radians random round signum sin sinh sqrt tan tanh trunc coalesce nullif nvl ifnull

@@ -216,10 +216,12 @@ void RestoreLineage(const Dataset& dataset,
     if (!fragment.has_inline_row_ids() && old.has_inline_row_ids()) {
       fragment.set_inline_row_ids(old.inline_row_ids());
     }
-    if (old.has_inline_created_at_versions()) {
+    if (!fragment.has_inline_created_at_versions() &&
+        old.has_inline_created_at_versions()) {
       fragment.set_inline_created_at_versions(old.inline_created_at_versions());
     }
-    if (old.has_inline_last_updated_at_versions()) {
+    if (!fragment.has_inline_last_updated_at_versions() &&
+        old.has_inline_last_updated_at_versions()) {
       fragment.set_inline_last_updated_at_versions(old.inline_last_updated_at_versions());
     }
   }
@@ -230,10 +232,11 @@ std::unique_ptr<PyDataset> CommitJson(const Destination& dest, const std::string
                                       std::optional<std::vector<int32_t>> field_ids,
                                       std::optional<int64_t> read_version,
                                       int max_retries, bool stable_row_ids,
-                                      bool v2_manifest_paths) {
+                                      bool v2_manifest_paths,
+                                      std::optional<double> timeout) {
   std::shared_ptr<arrow::Schema> arrow_schema;
   if (!schema.is_none()) arrow_schema = ImportSchema(schema);
-  Call call;
+  Call call(timeout, nullptr);
   std::string uri;
   auto committed = call.Run([&]() -> Result<Dataset::Ptr> {
     Transaction transaction;
@@ -423,10 +426,14 @@ nb::dict FragmentToDict(const DataFragment& fragment) {
       fragment.has_deletion_file()
           ? DeletionFileToPython(fragment.id(), fragment.deletion_file())
           : nb::none();
-  out["row_id_meta"] = fragment.has_inline_row_ids()
-                           ? nb::object(nb::bytes(fragment.inline_row_ids().data(),
-                                                  fragment.inline_row_ids().size()))
-                           : nb::none();
+  const auto inlined = [&out](const char* name, bool there, const std::string& bytes) {
+    out[name] = there ? nb::object(nb::bytes(bytes.data(), bytes.size())) : nb::none();
+  };
+  inlined("row_id_meta", fragment.has_inline_row_ids(), fragment.inline_row_ids());
+  inlined("created_at_version_meta", fragment.has_inline_created_at_versions(),
+          fragment.inline_created_at_versions());
+  inlined("last_updated_at_version_meta", fragment.has_inline_last_updated_at_versions(),
+          fragment.inline_last_updated_at_versions());
   return out;
 }
 
@@ -441,7 +448,7 @@ void BindFragments(nb::class_<PyDataset>& c) {
       .def_static("commit", &CommitJson, "dest"_a, "operation"_a, nb::kw_only(),
                   "schema"_a.none() = none, "field_ids"_a = none, "read_version"_a = none,
                   "max_retries"_a = 20, "stable_row_ids"_a = false,
-                  "v2_manifest_paths"_a = true);
+                  "v2_manifest_paths"_a = true, "timeout"_a = none);
 }
 
 }  // namespace glaive::python

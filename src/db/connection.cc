@@ -66,8 +66,8 @@ Status Connection::CheckUsable(std::string_view name, std::string_view directory
   GLAIVE_RETURN_NOT_OK(CheckOpen());
   if (directory == "." || directory == ".." ||
       directory.find('/') != std::string_view::npos) {
-    return InvalidInput("Invalid input, '", directory,
-                        "' is not the name of a directory of a table");
+    return InvalidInput("Invalid input, table '", name,
+                        "' does not lie in a directory of its own");
   }
   return ValidateTableName(name);
 }

@@ -7,7 +7,6 @@
 #include "exec/scan.h"
 #include "exec/select_columns.h"
 #include "glaive/glaive.h"
-#include "runtime/process_worker.h"
 
 namespace glaive {
 namespace {
@@ -212,7 +211,5 @@ Status Table::DeleteTag(const std::string& tag) {
   GLAIVE_ASSIGN_OR_RETURN(auto dataset, impl_->Snapshot());
   return dataset->DeleteTag(tag);
 }
-
-void StopBackgroundWork() { StopProcessWorkers(); }
 
 }  // namespace glaive

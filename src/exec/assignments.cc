@@ -78,7 +78,8 @@ Result<std::vector<NewColumn>> BindAssignments(
       GLAIVE_ASSIGN_OR_RETURN(columns[c].value, BindValue(*assignment, type));
       continue;
     }
-    auto expression = expr::ScalarExpr::MakeCastTo(assignment->sql, schema, type);
+    auto expression =
+        expr::ScalarExpr::MakeCastTo(assignment->sql, schema, type, expr::ExtraColumns());
     if (!expression.ok()) {
       return WithContext(expression.status(), "column '" + name + "'");
     }

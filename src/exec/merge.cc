@@ -14,6 +14,7 @@
 #include "exec/merge_write.h"
 #include "exec/plan.h"
 #include "exec/retry.h"
+#include "expr/predicate.h"
 #include "format/file.pb.h"
 #include "format/table.pb.h"
 #include "io/object_store.h"
@@ -181,8 +182,10 @@ Result<MergePlan> MakePlan(const table::Dataset& dataset, const arrow::Schema& s
         plan.condition, MakeUpdateCondition(dataset, source, options.update_condition));
   }
   if (!options.delete_condition.empty()) {
-    GLAIVE_RETURN_NOT_OK(
-        SnapshotState::Of(dataset)->Filter(dataset, options.delete_condition).status());
+    // As upstream: over the columns of the table alone.
+    GLAIVE_RETURN_NOT_OK(expr::Predicate::Make(options.delete_condition, dataset.schema(),
+                                               expr::ExtraColumns())
+                             .status());
   }
   return plan;
 }

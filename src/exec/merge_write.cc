@@ -71,6 +71,7 @@ struct MergeWriter::Impl {
   Status Prepare();
   Status WritePiece(const BatchPtr& piece, int64_t first_row, const Matches& matches,
                     const KeyCodec& codec);
+  Result<PairPlaces> PlacesOf(std::span<const Match> pairs);
   Result<std::vector<Match>> ChooseUpdates(const BatchPtr& piece, int64_t first_row,
                                            std::span<const Match> pairs);
   Result<std::vector<Match>> RemoveDead(const arrow::BooleanArray& dead,
@@ -213,6 +214,27 @@ Result<BatchPtr> MergeWriter::Impl::ReadTarget(const BoundColumns& columns,
                                   static_cast<int64_t>(pairs.size()), std::move(joined));
 }
 
+// What the condition needs to know of where the rows of the table are.
+Result<PairPlaces> MergeWriter::Impl::PlacesOf(std::span<const Match> pairs) {
+  PairPlaces places;
+  if (!condition->needs_place[0] && !condition->needs_place[1]) return places;
+  const FragmentRows* fragment = nullptr;
+  std::span<const uint64_t> ids;
+  for (const Match& pair : pairs) {
+    if (fragment == nullptr || fragment->index != pair.fragment) {
+      GLAIVE_ASSIGN_OR_RETURN(fragment, Fragment(pair.fragment));
+      GLAIVE_ASSIGN_OR_RETURN(ids, fragment->RowIds());
+    }
+    const uint64_t address = (static_cast<uint64_t>(fragment->id) << 32) | pair.offset;
+    places.addresses.push_back(address);
+    if (!ids.empty() && pair.offset >= ids.size()) {
+      return Corruption("fragment ", fragment->id, " has fewer row ids than rows");
+    }
+    places.ids.push_back(ids.empty() ? address : ids[pair.offset]);
+  }
+  return places;
+}
+
 // The pairs that the condition lets through. When rows of the table have to be read, in
 // the order of their places.
 Result<std::vector<Match>> MergeWriter::Impl::ChooseUpdates(
@@ -235,9 +257,10 @@ Result<std::vector<Match>> MergeWriter::Impl::ChooseUpdates(
     GLAIVE_ASSIGN_OR_RETURN(target_rows,
                             ReadTarget(*condition->target, chosen, /*to_rewrite=*/false));
   }
-  GLAIVE_ASSIGN_OR_RETURN(
-      const auto keep,
-      condition->Evaluate(static_cast<int64_t>(chosen.size()), source_rows, target_rows));
+  GLAIVE_ASSIGN_OR_RETURN(const PairPlaces places, PlacesOf(chosen));
+  GLAIVE_ASSIGN_OR_RETURN(const auto keep,
+                          condition->Evaluate(static_cast<int64_t>(chosen.size()),
+                                              source_rows, target_rows, places));
   size_t kept = 0;
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (keep[i] != 0) chosen[kept++] = chosen[i];

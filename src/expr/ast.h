@@ -41,6 +41,7 @@ enum class NodeKind : uint8_t {
                 // children[i + 1]: a chain from left to right is one node
   kNegate,      // one child
   kCast,        // one child; text: the type as written; flag: TRY_CAST
+  kAtZone,      // one child AT TIME ZONE 'text'
   kCase,        // flag: the first child is the operand; (when, then)...; op "else": the
                 // last child is the ELSE value
   kSubscript,   // value[index]

@@ -19,9 +19,7 @@
 #include "expr/user_cast.h"
 
 namespace glaive::expr {
-namespace {
 
-// Exact first, then case-insensitive when that is unambiguous and the name is not quoted.
 const file::Field* FindMember(const std::vector<file::Field>& fields,
                               const PathSegment& segment) {
   for (const file::Field& field : fields) {
@@ -37,6 +35,8 @@ const file::Field* FindMember(const std::vector<file::Field>& fields,
   }
   return found;
 }
+
+namespace {
 
 bool IsTextFunction(std::string_view name, TextTest* test) {
   if (name == "contains") {
@@ -264,11 +264,17 @@ Result<ValuePtr> Binder::BindValue(const Node& node, bool outer) {
     }
     case NodeKind::kCast: {
       const bool nanos =
-          calls_ > 0 && (node.text == "timestamp" || node.text == "datetime");
+          calls_ > 0 && (node.text == "timestamp" || node.text == "datetime" ||
+                         node.text == "timestamptz" || node.text == "timestamp tz");
       GLAIVE_ASSIGN_OR_RETURN(auto type,
                               ParseCastType(nanos ? "timestamp(9)" : node.text));
       GLAIVE_ASSIGN_OR_RETURN(ValuePtr operand, Value(*node.children[0], false));
       return Cast(std::move(operand), std::move(type), node.flag);
+    }
+    case NodeKind::kAtZone: {
+      GLAIVE_ASSIGN_OR_RETURN(ValuePtr operand, Value(*node.children[0], false));
+      return Cast(std::move(operand), arrow::timestamp(arrow::TimeUnit::NANO, node.text),
+                  false);
     }
     case NodeKind::kCase:
       return Case(node);
@@ -315,6 +321,9 @@ Status Binder::EnterRepeated(const Node& node) {
 }
 
 Result<ValuePtr> Binder::Call(const Node& node) {
+  if (node.text == "arrow_metadata" || node.text == "with_metadata") {
+    return MetadataCall(node);
+  }
   ++calls_;
   const bool repeated = node.text == "nullif" || node.text == "nvl2";
   auto bound = repeated ? RepeatedValues(node) : Values(node);

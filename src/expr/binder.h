@@ -1,6 +1,7 @@
 // From syntax tree and schema to a bound expression.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,11 @@
 #include "file/schema.h"
 
 namespace glaive::expr {
+
+// Exact first, then case-insensitive when that is unambiguous and the name is not quoted.
+// Nullptr when there is none.
+const file::Field* FindMember(const std::vector<file::Field>& fields,
+                              const PathSegment& segment);
 
 class Binder {
  public:
@@ -60,6 +66,9 @@ class Binder {
   Result<ValuePtr> Case(const Node& node);
   Result<ValuePtr> Subscript(const Node& node);
   Result<ValuePtr> Call(const Node& node);
+  // arrow_metadata() and with_metadata().
+  Result<ValuePtr> MetadataCall(const Node& node);
+  std::map<std::string, std::string> MetadataOf(const Node& node) const;
   Result<std::vector<ValuePtr>> Values(const Node& node);
   // The same where the values are evaluated more than once. Nested, that takes time which
   // doubles with each level: so there are few levels.

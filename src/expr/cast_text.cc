@@ -478,6 +478,32 @@ bool CanParse(const arrow::DataType& type) {
          type.id() == Type::TIMESTAMP || IsInterval(type);
 }
 
+// Texts that name no zone say what clocks in the zone of `type` show. `instants`: what
+// they would be in UTC.
+Result<ArrayPtr> InZone(const ArrayPtr& texts, const ArrayPtr& instants,
+                        const TypePtr& type) {
+  const Texts text(Arg{texts, 1});
+  std::vector<bool> local(static_cast<size_t>(texts->length()));
+  bool any = false;
+  for (int64_t i = 0; i < texts->length(); ++i) {
+    bool zoned = false;
+    if (instants->IsNull(i) || !ParseTimestamp(text[i], &zoned) || zoned) continue;
+    local[static_cast<size_t>(i)] = any = true;
+  }
+  if (!any) return instants;
+  const auto unit = static_cast<const arrow::TimestampType&>(*type).unit();
+  auto plain = instants->View(arrow::timestamp(unit));
+  GLAIVE_RETURN_NOT_OK(plain.status());
+  GLAIVE_ASSIGN_OR_RETURN(const ArrayPtr shown,
+                          CastArray(*plain, type, CastFailure::kError));
+  const KernelArgs args{{Arg{instants, 1}}, instants->length()};
+  const Numbers<int64_t> as_utc(args[0]);
+  const Numbers<int64_t> in_zone(Arg{shown, 1});
+  return MapNumbers<int64_t>(args, type, [&](int64_t i) {
+    return local[static_cast<size_t>(i)] ? in_zone[i] : as_utc[i];
+  });
+}
+
 Result<ArrayPtr> ParseText(const ArrayPtr& array, const TypePtr& type,
                            CastFailure failure) {
   switch (type->id()) {
@@ -537,11 +563,18 @@ Result<ArrayPtr> ParseText(const ArrayPtr& array, const TypePtr& type,
                             ? arrow::TimeUnit::MILLI
                             : static_cast<const arrow::TimestampType&>(*type).unit();
       const Int128 per_unit = kSecondNanos / UnitsPerSecond(unit);
-      return ParseWith<int64_t>(array, type, failure,
-                                [&](std::string_view text, int64_t* out) {
-                                  const auto nanos = ParseTimestamp(text);
-                                  return nanos && StoreUnits(*nanos, per_unit, out);
-                                });
+      GLAIVE_ASSIGN_OR_RETURN(
+          ArrayPtr instants,
+          ParseWith<int64_t>(array, type, failure,
+                             [&](std::string_view text, int64_t* out) {
+                               const auto nanos = ParseTimestamp(text);
+                               return nanos && StoreUnits(*nanos, per_unit, out);
+                             }));
+      if (type->id() == Type::DATE64) return instants;
+      const std::string& zone =
+          static_cast<const arrow::TimestampType&>(*type).timezone();
+      if (zone.empty() || zone == "UTC") return instants;
+      return InZone(array, instants, type);
     }
     case Type::TIME32:
     case Type::TIME64: {

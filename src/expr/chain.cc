@@ -3,8 +3,11 @@
 #include <utility>
 
 #include <arrow/datum.h>
+#include <arrow/type.h>
 
 #include "expr/bound.h"
+#include "expr/coercion.h"
+#include "expr/kernel.h"
 
 namespace glaive::expr {
 namespace {
@@ -43,10 +46,48 @@ class ChainExpr : public ValueExpr {
   std::vector<ValuePtr> links_;
 };
 
+// Whether the chain does nothing but append texts, and values as texts.
+bool AppendsTexts(const std::vector<std::string>& ops,
+                  const std::vector<ValuePtr>& operands) {
+  for (const std::string& op : ops) {
+    if (op != "||") return false;
+  }
+  for (const ValuePtr& operand : operands) {
+    const TypePtr type = ValueType(operand->type());
+    if (IsList(*type) || IsBytes(*type)) return false;
+  }
+  return IsText(*ValueType(operands[0]->type())) ||
+         IsText(*ValueType(operands[1]->type()));
+}
+
+// All at once: link by link, the text in front would be copied by each of them.
+Result<ValuePtr> JoinTexts(std::vector<ValuePtr> operands) {
+  TypePtr type = arrow::utf8();
+  for (const ValuePtr& operand : operands) {
+    if (ValueType(operand->type())->id() == arrow::Type::LARGE_STRING) {
+      type = arrow::large_utf8();
+    }
+  }
+  for (ValuePtr& operand : operands) {
+    GLAIVE_ASSIGN_OR_RETURN(operand, MakeCast(std::move(operand), type));
+  }
+  return MakeKernel(type, std::move(operands), [type](const KernelArgs& args) {
+    std::vector<Texts> texts;
+    texts.reserve(args.size());
+    for (const Arg& arg : args.args) texts.emplace_back(arg);
+    return MapText(args, type, [&](int64_t i, std::string* out) -> Result<bool> {
+      for (const Texts& text : texts) out->append(text[i]);
+      return true;
+    });
+  });
+}
+
 }  // namespace
 
 Result<ValuePtr> MakeArithmeticChain(const std::vector<std::string>& ops,
                                      std::vector<ValuePtr> operands, bool adapt) {
+  if (ops.size() > 1 && AppendsTexts(ops, operands))
+    return JoinTexts(std::move(operands));
   std::vector<ValuePtr> links;
   ValuePtr value = std::move(operands[0]);
   size_t operators = 0;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "expr/blake.h"
+
 namespace glaive::expr {
 namespace {
 
@@ -208,6 +210,9 @@ std::optional<Digest> DigestOf(std::string_view name) {
   if (name == "sha256") return Digest::kSha256;
   if (name == "sha384") return Digest::kSha384;
   if (name == "sha512") return Digest::kSha512;
+  if (name == "blake2b") return Digest::kBlake2b;
+  if (name == "blake2s") return Digest::kBlake2s;
+  if (name == "blake3") return Digest::kBlake3;
   return std::nullopt;
 }
 
@@ -233,6 +238,12 @@ void AppendDigest(Digest digest, std::string_view data, std::string* out) {
                          0xa54ff53a5f1d36f1, 0x510e527fade682d1, 0x9b05688c2b3e6c1f,
                          0x1f83d9abfb41bd6b, 0x5be0cd19137e2179},
                         64, data, out);
+    case Digest::kBlake2b:
+      return AppendBlake2b(data, out);
+    case Digest::kBlake2s:
+      return AppendBlake2s(data, out);
+    case Digest::kBlake3:
+      return AppendBlake3(data, out);
   }
 }
 

@@ -1,4 +1,4 @@
-// Message digests: MD5 and the SHA-2 family.
+// Message digests: MD5, and the families of SHA-2 and BLAKE.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,16 @@
 
 namespace glaive::expr {
 
-enum class Digest : uint8_t { kMd5, kSha224, kSha256, kSha384, kSha512 };
+enum class Digest : uint8_t {
+  kMd5,
+  kSha224,
+  kSha256,
+  kSha384,
+  kSha512,
+  kBlake2b,
+  kBlake2s,
+  kBlake3
+};
 
 // By the name that SQL has for it, in lower case: "md5", "sha256", ...
 std::optional<Digest> DigestOf(std::string_view name);

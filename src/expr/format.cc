@@ -125,6 +125,8 @@ class Formatter {
         return "(- " + child(0) + ")";
       case NodeKind::kCast:
         return (node.flag ? "TRY_CAST(" : "CAST(") + child(0) + " AS " + node.text + ")";
+      case NodeKind::kAtZone:
+        return child(0) + " AT TIME ZONE '" + node.text + "'";
       case NodeKind::kCase: {
         std::string text = "CASE";
         size_t i = 0;

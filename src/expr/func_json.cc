@@ -65,7 +65,11 @@ Result<std::vector<ValuePtr>> Operands(const CallSite& call, bool path) {
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr json, JsonArgument(call));
   operands.push_back(std::move(json));
   for (size_t i = 1; i < call.arguments.size(); ++i) {
-    GLAIVE_ASSIGN_OR_RETURN(ValuePtr text, TextArgument(call, i));
+    // A position may be a number.
+    const bool position =
+        i == 1 && !path && arrow::is_integer(ValueType(call.arguments[i]->type())->id());
+    GLAIVE_ASSIGN_OR_RETURN(ValuePtr text,
+                            position ? AnyAsText(call, i) : TextArgument(call, i));
     operands.push_back(std::move(text));
   }
   // A constant path is checked before any row.
@@ -120,6 +124,27 @@ Result<ValuePtr> Get(CallSite call) {
                          return true;
                        });
       });
+}
+
+Result<uint8_t> TypeTag(std::string_view document) {
+  GLAIVE_ASSIGN_OR_RETURN(const JsonItem item, JsonItem::Root(document));
+  switch (item.kind()) {
+    case JsonItem::Kind::kBool:
+      return 1;
+    case JsonItem::Kind::kNumber: {
+      GLAIVE_ASSIGN_OR_RETURN(const JsonNumber number, item.number());
+      const bool is_int64 = number.is_integer && number.integer <= INT64_MAX;
+      return static_cast<uint8_t>(is_int64 ? 2 : 3);
+    }
+    case JsonItem::Kind::kString:
+      return 4;
+    case JsonItem::Kind::kArray:
+      return 5;
+    case JsonItem::Kind::kObject:
+      return 6;
+    default:
+      return 0;
+  }
 }
 
 Status NotConvertible(std::string_view what) {
@@ -250,6 +275,38 @@ Result<ValuePtr> GetString(CallSite call) {
   });
 }
 
+// What the path leads to as a document, and a number that says what it is.
+Result<ValuePtr> ExtractWithType(CallSite call) {
+  GLAIVE_ASSIGN_OR_RETURN(auto operands, Operands(call, true));
+  const TypePtr type = arrow::struct_({arrow::field("value", arrow::large_binary()),
+                                       arrow::field("type_tag", arrow::uint8(), false)});
+  return MakeKernel(
+      type, std::move(operands), [type](const KernelArgs& args) -> Result<ArrayPtr> {
+        const Texts documents(args[0]);
+        PathReader paths(args[1]);
+        std::vector<uint8_t> tags(static_cast<size_t>(args.rows), 0);
+        std::string found;
+        GLAIVE_ASSIGN_OR_RETURN(
+            const ArrayPtr values,
+            MapText(args, arrow::large_binary(),
+                    [&](int64_t i, std::string* out) -> Result<bool> {
+                      GLAIVE_ASSIGN_OR_RETURN(const JsonPath* path, paths.At(i));
+                      const size_t begin = out->size();
+                      GLAIVE_ASSIGN_OR_RETURN(const bool there,
+                                              path->Select(documents[i], out));
+                      if (!there) return false;
+                      GLAIVE_ASSIGN_OR_RETURN(
+                          tags[static_cast<size_t>(i)],
+                          TypeTag(std::string_view(*out).substr(begin)));
+                      return true;
+                    }));
+        const auto tag_array = std::make_shared<arrow::UInt8Array>(
+            args.rows, arrow::Buffer::FromVector(std::move(tags)));
+        return std::make_shared<arrow::StructArray>(
+            type, args.rows, arrow::ArrayVector{values, tag_array});
+      });
+}
+
 // `value` is compared with the text of each element, with and without quotes.
 Result<ValuePtr> ArrayContains(CallSite call) {
   GLAIVE_ASSIGN_OR_RETURN(auto operands, Operands(call, true));
@@ -263,7 +320,7 @@ Result<ValuePtr> ArrayContains(CallSite call) {
     return TryMapBools(args, [&](int64_t i, bool* out) -> Result<bool> {
       GLAIVE_ASSIGN_OR_RETURN(const JsonPath* path, paths.At(i));
       found.clear();
-      GLAIVE_ASSIGN_OR_RETURN(const bool there, path->Select(documents[i], &found));
+      GLAIVE_ASSIGN_OR_RETURN(const bool there, path->SelectFirst(documents[i], &found));
       if (!there) return true;
       GLAIVE_ASSIGN_OR_RETURN(const JsonItem root, JsonItem::Root(found));
       GLAIVE_ASSIGN_OR_RETURN(const int64_t count, root.ArraySize());
@@ -293,7 +350,8 @@ Result<ValuePtr> ArrayLength(CallSite call) {
         args, arrow::int64(), [&](int64_t i, int64_t* out) -> Result<bool> {
           GLAIVE_ASSIGN_OR_RETURN(const JsonPath* path, paths.At(i));
           found.clear();
-          GLAIVE_ASSIGN_OR_RETURN(const bool there, path->Select(documents[i], &found));
+          GLAIVE_ASSIGN_OR_RETURN(const bool there,
+                                  path->SelectFirst(documents[i], &found));
           if (!there) return false;
           GLAIVE_ASSIGN_OR_RETURN(const JsonItem root, JsonItem::Root(found));
           GLAIVE_ASSIGN_OR_RETURN(*out, root.ArraySize());
@@ -310,6 +368,7 @@ const std::vector<FunctionEntry>& JsonFunctions() {
       {"json_array_length", 2, 2, ArrayLength},
       {"json_exists", 2, 2, Exists},
       {"json_extract", 2, 2, Extract},
+      {"json_extract_with_type", 2, 2, ExtractWithType},
       {"json_get", 2, 2, Get},
       {"json_get_bool", 2, 2, GetBool},
       {"json_get_float", 2, 2, GetFloat},

@@ -10,6 +10,7 @@
 #include <arrow/type.h>
 #include <arrow/type_traits.h>
 
+#include "base/evaluation_error.h"
 #include "expr/cast.h"
 #include "expr/coercion.h"
 #include "expr/function.h"
@@ -113,27 +114,6 @@ Result<ValuePtr> HasSeveral(CallSite call) {
       });
 }
 
-Result<ValuePtr> ArrayLength(CallSite call) {
-  GLAIVE_RETURN_NOT_OK(ElementOf(call, 0).status());
-  if (call.arguments.size() == 2) {
-    const auto* dimension = call.arguments[1]->constant();
-    GLAIVE_ASSIGN_OR_RETURN(ValuePtr number, MakeCast(call.arguments[1], arrow::int64()));
-    if (dimension == nullptr || !(*dimension)->is_valid ||
-        static_cast<const arrow::Int64Scalar&>(**number->constant()).value != 1) {
-      return NotSupported("expression: function ", call.name,
-                          " of a dimension other than 1 is not supported");
-    }
-    call.arguments.pop_back();
-  }
-  return MakeKernel(arrow::uint64(), std::move(call.arguments),
-                    [](const KernelArgs& args) {
-                      const Lists lists(args[0]);
-                      return MapNumbers<uint64_t>(args, arrow::uint64(), [&](int64_t i) {
-                        return static_cast<uint64_t>(lists.end(i) - lists.begin(i));
-                      });
-                    });
-}
-
 Result<ValuePtr> Empty(CallSite call) {
   GLAIVE_RETURN_NOT_OK(ElementOf(call, 0).status());
   return MakeKernel(arrow::boolean(), std::move(call.arguments),
@@ -186,7 +166,25 @@ Result<ValuePtr> Attach(const CallSite& call, size_t list_at, size_t value_at) {
 Result<ValuePtr> Append(CallSite call) { return Attach(call, 0, 1); }
 Result<ValuePtr> Prepend(CallSite call) { return Attach(call, 1, 0); }
 
+int ListDepth(const arrow::DataType& type) {
+  int depth = 0;
+  for (const arrow::DataType* at = &type; IsList(*at); at = at->field(0)->type().get()) {
+    ++depth;
+  }
+  return depth;
+}
+
 Result<ValuePtr> ConcatCall(CallSite call) {
+  // A list among lists of lists is one of their elements.
+  int deepest = 0;
+  for (const ValuePtr& argument : call.arguments) {
+    deepest = std::max(deepest, ListDepth(*argument->type()));
+  }
+  for (ValuePtr& argument : call.arguments) {
+    while (IsList(*argument->type()) && ListDepth(*argument->type()) < deepest) {
+      GLAIVE_ASSIGN_OR_RETURN(argument, MakeListValue({std::move(argument)}));
+    }
+  }
   std::vector<TypePtr> elements;
   bool large = false;
   for (size_t i = 0; i < call.arguments.size(); ++i) {
@@ -234,14 +232,16 @@ Result<ValuePtr> ConcatCall(CallSite call) {
       });
 }
 
+// array_position(list, value[, where to start, from 1])
 Result<ValuePtr> Position(CallSite call) {
-  if (call.arguments.size() == 3) {
-    return NotSupported("expression: function ", call.name,
-                        " with a start is not supported");
-  }
   GLAIVE_ASSIGN_OR_RETURN(ListAndValue met, Meet(call, 0, 1));
+  std::vector<ValuePtr> operands = {met.list, met.value};
+  if (call.arguments.size() == 3) {
+    GLAIVE_ASSIGN_OR_RETURN(ValuePtr start, NumberArgument(call, 2, arrow::int64()));
+    operands.push_back(std::move(start));
+  }
   return MakeKernel(
-      arrow::uint64(), {met.list, met.value},
+      arrow::uint64(), std::move(operands),
       [](const KernelArgs& args) -> Result<ArrayPtr> {
         const Lists lists(args[0]);
         GLAIVE_ASSIGN_OR_RETURN(auto codes, Encode({lists.values(), args[1].array}));
@@ -249,8 +249,18 @@ Result<ValuePtr> Position(CallSite call) {
         only_list.args.resize(1);
         return TryMapNumbers<uint64_t>(
             only_list, arrow::uint64(), [&](int64_t i, uint64_t* out) -> Result<bool> {
+              int64_t start = 1;
+              if (args.size() == 3) {
+                if (args[2].IsNull(i)) return false;
+                start = Numbers<int64_t>(args[2])[i];
+                if (start < 1 || start - 1 > lists.end(i) - lists.begin(i)) {
+                  return EvaluationError("expression: array_position() from element ",
+                                         start, " of a list of ",
+                                         lists.end(i) - lists.begin(i));
+                }
+              }
               const auto wanted = codes[1][static_cast<size_t>(i * args[1].stride)];
-              for (int64_t k = lists.begin(i); k < lists.end(i); ++k) {
+              for (int64_t k = lists.begin(i) + start - 1; k < lists.end(i); ++k) {
                 if (codes[0][static_cast<size_t>(k)] != wanted) continue;
                 *out = static_cast<uint64_t>(k - lists.begin(i)) + 1;
                 return true;
@@ -369,24 +379,6 @@ Result<ValuePtr> Distinct(CallSite call) {
                     });
 }
 
-// The rank of each element among all: one sort for the whole array.
-Result<std::vector<int64_t>> Ranks(const ArrayPtr& values) {
-  ArrayPtr sortable = values;
-  if (values->type_id() == Type::HALF_FLOAT) {
-    GLAIVE_ASSIGN_OR_RETURN(arrow::Datum single, CastTo(values, arrow::float32()));
-    sortable = single.make_array();
-  }
-  auto order =
-      arrow::compute::SortIndices(*sortable, arrow::compute::SortOrder::Ascending);
-  if (!order.ok()) return InvalidInput("expression: ", order.status().message());
-  std::vector<int64_t> ranks(static_cast<size_t>(values->length()));
-  const auto* indices = (*order)->data()->GetValues<uint64_t>(1);
-  for (int64_t r = 0; r < values->length(); ++r) {
-    ranks[static_cast<size_t>(indices[r])] = r;
-  }
-  return ranks;
-}
-
 Result<ValuePtr> Sort(CallSite call) {
   bool descending = false;
   bool nulls_first = true;
@@ -450,35 +442,6 @@ Result<ValuePtr> Extreme(CallSite call) {
                       }
                       return TakeElements(lists.values(), picks);
                     });
-}
-
-Result<ValuePtr> ToText(CallSite call) {
-  GLAIVE_RETURN_NOT_OK(ElementOf(call, 0).status());
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr list, ListArgument(call, 0, arrow::utf8()));
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr separator, TextArgument(call, 1));
-  std::vector<ValuePtr> operands = {std::move(list), std::move(separator)};
-  if (call.arguments.size() == 3) {
-    GLAIVE_ASSIGN_OR_RETURN(ValuePtr null, TextArgument(call, 2));
-    operands.push_back(std::move(null));
-  }
-  return MakeKernel(arrow::utf8(), std::move(operands), [](const KernelArgs& args) {
-    const Lists lists(args[0]);
-    const Texts items(Arg{lists.values(), 1});
-    const Texts separators(args[1]);
-    const Texts nulls(args[args.size() - 1 == 0 ? 1 : args.size() - 1]);
-    const bool named_nulls = args.size() == 3;
-    return MapText(args, arrow::utf8(), [&](int64_t i, std::string* out) -> Result<bool> {
-      bool first = true;
-      for (int64_t k = lists.begin(i); k < lists.end(i); ++k) {
-        const bool null = lists.values()->IsNull(k);
-        if (null && !named_nulls) continue;
-        if (!first) out->append(separators[i]);
-        out->append(null ? nulls[i] : items[k]);
-        first = false;
-      }
-      return true;
-    });
-  });
 }
 
 Result<ValuePtr> RepeatElement(CallSite call) {
@@ -658,8 +621,6 @@ const std::vector<FunctionEntry>& ListFunctions() {
         {"array_has_all", 2, 2, HasSeveral<true>},
         {"array_has_any", 2, 2, HasSeveral<false>},
         {"array_indexof", 2, 3, Position},
-        {"array_join", 2, 3, ToText},
-        {"array_length", 1, 2, ArrayLength},
         {"array_max", 1, 1, Extreme},
         {"array_min", 1, 1, Extreme},
         {"array_position", 2, 3, Position},
@@ -673,9 +634,7 @@ const std::vector<FunctionEntry>& ListFunctions() {
         {"array_reverse", 1, 1, Reverse},
         {"array_slice", 3, 4, Slice},
         {"array_sort", 1, 3, Sort},
-        {"array_to_string", 2, 3, ToText},
         {"arrays_overlap", 2, 2, HasSeveral<false>},
-        {"cardinality", 1, 1, ArrayLength},
         {"empty", 1, 1, Empty},
         {"list_append", 2, 2, Append},
         {"list_cat", 1, SIZE_MAX, ConcatCall},
@@ -689,8 +648,6 @@ const std::vector<FunctionEntry>& ListFunctions() {
         {"list_has_all", 2, 2, HasSeveral<true>},
         {"list_has_any", 2, 2, HasSeveral<false>},
         {"list_indexof", 2, 3, Position},
-        {"list_join", 2, 3, ToText},
-        {"list_length", 1, 2, ArrayLength},
         {"list_max", 1, 1, Extreme},
         {"list_position", 2, 3, Position},
         {"list_positions", 2, 2, Positions},
@@ -703,11 +660,11 @@ const std::vector<FunctionEntry>& ListFunctions() {
         {"list_reverse", 1, 1, Reverse},
         {"list_slice", 3, 4, Slice},
         {"list_sort", 1, 3, Sort},
-        {"list_to_string", 2, 3, ToText},
         {"make_array", 0, SIZE_MAX, MakeArrayCall},
         {"make_list", 0, SIZE_MAX, MakeArrayCall},
     };
     all.insert(all.end(), ListSetFunctions().begin(), ListSetFunctions().end());
+    all.insert(all.end(), ListMakeFunctions().begin(), ListMakeFunctions().end());
     return all;
   }();
   return functions;

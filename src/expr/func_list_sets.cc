@@ -1,5 +1,4 @@
-// Functions that treat lists as sets or replace elements, and lists made of numbers and
-// text.
+// Functions that treat lists as sets or replace elements.
 #include <algorithm>
 #include <unordered_set>
 
@@ -18,9 +17,6 @@ namespace glaive::expr {
 namespace {
 
 using arrow::Type;
-
-// How many elements the lists of one evaluation may have together.
-constexpr int64_t kMostElements = int64_t{1} << 26;
 
 TypePtr ListOf(const TypePtr& element) {
   return arrow::list(arrow::field("item", element));
@@ -210,111 +206,6 @@ Result<ValuePtr> Flatten(CallSite call) {
                     });
 }
 
-// range(end), range(begin, end[, step]); generate_series has the end with it.
-Result<ValuePtr> Range(CallSite call) {
-  const bool closed = call.name == "generate_series";
-  std::vector<ValuePtr> operands;
-  for (size_t i = 0; i < call.arguments.size(); ++i) {
-    const Type::type id = call.arguments[i]->type()->id();
-    if (!arrow::is_integer(id) && id != Type::NA) {
-      return NotSupported("expression: function ", call.name, " of values of type ",
-                          call.arguments[i]->type()->ToString(), " is not supported");
-    }
-    GLAIVE_ASSIGN_OR_RETURN(ValuePtr bound, NumberArgument(call, i, arrow::int64()));
-    operands.push_back(std::move(bound));
-  }
-  const auto number = [](int64_t value) {
-    return ConstantOf(std::make_shared<arrow::Int64Scalar>(value));
-  };
-  if (operands.size() == 1) operands.insert(operands.begin(), number(0));
-  if (operands.size() == 2) operands.push_back(number(1));
-  const TypePtr type = ListOf(arrow::int64());
-  return MakeKernel(
-      type, std::move(operands),
-      [type, closed](const KernelArgs& args) -> Result<ArrayPtr> {
-        const Numbers<int64_t> begins(args[0]);
-        const Numbers<int64_t> ends(args[1]);
-        const Numbers<int64_t> steps(args[2]);
-        Words valid(static_cast<size_t>(WordCount(args.rows)) + 1);
-        CommonValidity(args, valid.data());
-        std::vector<int64_t> values;
-        ListPicker picker(args.rows);
-        for (int64_t i = 0; i < args.rows; ++i) {
-          if (!GetBit(valid.data(), i)) {
-            picker.CloseNull();
-            continue;
-          }
-          const int64_t step = steps[i];
-          if (step == 0)
-            return InvalidInput("expression: the step of a range must not be 0");
-          int64_t at = begins[i];
-          const int64_t end = ends[i];
-          while (step > 0 ? (at < end || (closed && at == end))
-                          : (at > end || (closed && at == end))) {
-            if (static_cast<int64_t>(values.size()) >= kMostElements) {
-              return InvalidInput("expression: a range of more than ", kMostElements,
-                                  " elements is too much");
-            }
-            picker.Pick(static_cast<int64_t>(values.size()));
-            values.push_back(at);
-            if (__builtin_add_overflow(at, step, &at)) break;
-          }
-          picker.Close();
-        }
-        const auto count = static_cast<int64_t>(values.size());
-        const ArrayPtr elements = std::make_shared<arrow::Int64Array>(
-            count, arrow::Buffer::FromVector(std::move(values)));
-        return picker.Finish(elements, type);
-      });
-}
-
-Result<ValuePtr> StringToArray(CallSite call) {
-  if (call.arguments.size() == 3) {
-    return NotSupported("expression: function ", call.name,
-                        " with a null string is not supported");
-  }
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr text, TextArgument(call, 0));
-  GLAIVE_ASSIGN_OR_RETURN(ValuePtr separator, TextArgument(call, 1));
-  const TypePtr type = ListOf(arrow::utf8());
-  return MakeKernel(
-      type, {std::move(text), std::move(separator)},
-      [type](const KernelArgs& args) -> Result<ArrayPtr> {
-        const Texts texts(args[0]);
-        const Texts separators(args[1]);
-        std::vector<std::string_view> pieces;
-        ListPicker picker(args.rows);
-        Words valid(static_cast<size_t>(WordCount(args.rows)) + 1);
-        CommonValidity(args, valid.data());
-        for (int64_t i = 0; i < args.rows; ++i) {
-          if (!GetBit(valid.data(), i)) {
-            picker.CloseNull();
-            continue;
-          }
-          std::string_view rest = texts[i];
-          const std::string_view mark = separators[i];
-          while (!rest.empty()) {
-            const size_t at = mark.empty() ? std::string_view::npos : rest.find(mark);
-            picker.Pick(static_cast<int64_t>(pieces.size()));
-            pieces.push_back(rest.substr(0, at));
-            if (at == std::string_view::npos) break;
-            rest.remove_prefix(at + mark.size());
-            if (rest.empty()) {
-              picker.Pick(static_cast<int64_t>(pieces.size()));
-              pieces.emplace_back();
-            }
-          }
-          picker.Close();
-        }
-        TextBuilder builder(arrow::utf8(), static_cast<int64_t>(pieces.size()));
-        for (std::string_view piece : pieces) {
-          builder.text()->append(piece);
-          GLAIVE_RETURN_NOT_OK(builder.Close());
-        }
-        GLAIVE_ASSIGN_OR_RETURN(ArrayPtr elements, builder.Finish());
-        return picker.Finish(elements, type);
-      });
-}
-
 Result<ValuePtr> Dimensions(CallSite call) {
   GLAIVE_RETURN_NOT_OK(ElementOf(call, 0).status());
   uint64_t depth = 0;
@@ -333,31 +224,17 @@ Result<ValuePtr> Dimensions(CallSite call) {
 
 const std::vector<FunctionEntry>& ListSetFunctions() {
   static const std::vector<FunctionEntry> functions = {
-      {"array_any_value", 1, 1, AnyValue},
-      {"array_except", 2, 2, SetCall},
-      {"array_intersect", 2, 2, SetCall},
-      {"array_ndims", 1, 1, Dimensions},
-      {"array_pop_back", 1, 1, Pop},
-      {"array_pop_front", 1, 1, Pop},
-      {"array_replace", 3, 3, Replace},
-      {"array_replace_all", 3, 3, Replace},
-      {"array_replace_n", 4, 4, Replace},
-      {"array_union", 2, 2, SetCall},
-      {"flatten", 1, 1, Flatten},
-      {"generate_series", 2, 3, Range},
-      {"list_any_value", 1, 1, AnyValue},
-      {"list_except", 2, 2, SetCall},
-      {"list_intersect", 2, 2, SetCall},
-      {"list_ndims", 1, 1, Dimensions},
-      {"list_pop_back", 1, 1, Pop},
-      {"list_pop_front", 1, 1, Pop},
-      {"list_replace", 3, 3, Replace},
-      {"list_replace_all", 3, 3, Replace},
-      {"list_replace_n", 4, 4, Replace},
+      {"array_any_value", 1, 1, AnyValue}, {"array_except", 2, 2, SetCall},
+      {"array_intersect", 2, 2, SetCall},  {"array_ndims", 1, 1, Dimensions},
+      {"array_pop_back", 1, 1, Pop},       {"array_pop_front", 1, 1, Pop},
+      {"array_replace", 3, 3, Replace},    {"array_replace_all", 3, 3, Replace},
+      {"array_replace_n", 4, 4, Replace},  {"array_union", 2, 2, SetCall},
+      {"flatten", 1, 1, Flatten},          {"list_any_value", 1, 1, AnyValue},
+      {"list_except", 2, 2, SetCall},      {"list_intersect", 2, 2, SetCall},
+      {"list_ndims", 1, 1, Dimensions},    {"list_pop_back", 1, 1, Pop},
+      {"list_pop_front", 1, 1, Pop},       {"list_replace", 3, 3, Replace},
+      {"list_replace_all", 3, 3, Replace}, {"list_replace_n", 4, 4, Replace},
       {"list_union", 2, 2, SetCall},
-      {"range", 1, 3, Range},
-      {"string_to_array", 2, 3, StringToArray},
-      {"string_to_list", 2, 3, StringToArray},
   };
   return functions;
 }

@@ -318,6 +318,7 @@ const std::vector<FunctionEntry>& MathFunctions() {
       {"pow", 2, 2, Power},
       {"power", 2, 2, Power},
       {"radians", 1, 1, FloatCall<Radians>},
+      {"rand", 0, 0, Random},
       {"random", 0, 0, Random},
       {"round", 1, 2, Round},
       {"signum", 1, 1, FloatCall<Signum>},

@@ -106,10 +106,28 @@ std::string ToRe2(std::string_view pattern, bool name_groups, int* groups,
   return out;
 }
 
+// A pattern in which blanks and what is behind # have no meaning, without them.
+std::string WithoutBlanks(std::string_view pattern) {
+  std::string out;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (c == '\\' && i + 1 < pattern.size()) {
+      out.push_back(c);
+      out.push_back(pattern[++i]);
+    } else if (c == '#') {
+      while (i < pattern.size() && pattern[i] != '\n') ++i;
+    } else if (c != ' ' && !(c >= '\t' && c <= '\r')) {
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
 // Flags as in regexp_like(text, pattern, 'im'): put in front of the pattern.
 Result<std::string> WithFlags(std::string_view pattern, std::string_view flags,
                               bool* global) {
   std::string letters;
+  bool extended = false;
   for (char c : flags) {
     switch (c) {
       case 'g':
@@ -125,14 +143,30 @@ Result<std::string> WithFlags(std::string_view pattern, std::string_view flags,
         letters.push_back(c);
         break;
       case 'R':
+      case 'u':  // Unicode, as always
+        break;
+      case 'x':
+        extended = true;
         break;
       default:
         return NotSupported("expression: flag '", std::string(1, c),
                             "' of regular expressions is not supported");
     }
   }
-  if (letters.empty()) return std::string(pattern);
-  return "(?" + letters + ")" + std::string(pattern);
+  // Flags that the pattern itself begins with.
+  if (pattern.starts_with("(?")) {
+    const size_t end = pattern.find_first_not_of("imsUux", 2);
+    if (end != std::string_view::npos && end > 2 && pattern[end] == ')') {
+      for (char c : pattern.substr(2, end - 2)) {
+        if (c == 'x') extended = true;
+        if (c != 'x' && c != 'u') letters.push_back(c);
+      }
+      pattern.remove_prefix(end + 1);
+    }
+  }
+  std::string whole = letters.empty() ? std::string() : "(?" + letters + ")";
+  whole += extended ? WithoutBlanks(pattern) : std::string(pattern);
+  return whole;
 }
 
 Status BadPattern(std::string_view pattern, const Status& status) {

@@ -132,6 +132,23 @@ Result<ValuePtr> ArrowCast(CallSite call) {
                   call.name == "arrow_try_cast");
 }
 
+// cast_to_type(value, other): to the type of the other value.
+Result<ValuePtr> CastToType(CallSite call) {
+  TypePtr type = call.arguments[1]->type();
+  if (type->id() == Type::NA) return WrongArgument(call, 1, "a value with a type");
+  const Status castable = CheckUserCast(*call.arguments[0]->type(), *type);
+  if (!castable.ok()) return EvaluationError(castable.message());
+  return MakeCast(std::move(call.arguments[0]), std::move(type),
+                  call.name == "try_cast_to_type");
+}
+
+// No column of a Lance table is a union.
+Result<ValuePtr> OfUnion(CallSite call) { return WrongArgument(call, 0, "a union"); }
+
+Result<ValuePtr> Version(CallSite) {
+  return ConstantOf(std::make_shared<arrow::StringScalar>("Glaive"));
+}
+
 }  // namespace
 
 Result<ValuePtr> StructMember(ValuePtr value, const std::string& name) {
@@ -179,17 +196,14 @@ Result<ValuePtr> MapElement(ValuePtr map, ValuePtr key) {
 
 const std::vector<FunctionEntry>& StructFunctions() {
   static const std::vector<FunctionEntry> functions = {
-      {"arrow_cast", 2, 2, ArrowCast},
-      {"arrow_try_cast", 2, 2, ArrowCast},
-      {"arrow_typeof", 1, 1, ArrowTypeof},
-      {"element_at", 2, 2, MapExtract},
-      {"get_field", 2, SIZE_MAX, GetField},
-      {"map_extract", 2, 2, MapExtract},
-      {"map_keys", 1, 1, MapPart<true>},
-      {"map_values", 1, 1, MapPart<false>},
-      {"named_struct", 2, SIZE_MAX, NamedStruct},
-      {"row", 1, SIZE_MAX, StructCall},
-      {"struct", 1, SIZE_MAX, StructCall},
+      {"cast_to_type", 2, 2, CastToType},   {"try_cast_to_type", 2, 2, CastToType},
+      {"union_extract", 2, 2, OfUnion},     {"union_tag", 1, 1, OfUnion},
+      {"version", 0, 0, Version},           {"arrow_cast", 2, 2, ArrowCast},
+      {"arrow_try_cast", 2, 2, ArrowCast},  {"arrow_typeof", 1, 1, ArrowTypeof},
+      {"element_at", 2, 2, MapExtract},     {"get_field", 2, SIZE_MAX, GetField},
+      {"map_extract", 2, 2, MapExtract},    {"map_keys", 1, 1, MapPart<true>},
+      {"map_values", 1, 1, MapPart<false>}, {"named_struct", 2, SIZE_MAX, NamedStruct},
+      {"row", 1, SIZE_MAX, StructCall},     {"struct", 1, SIZE_MAX, StructCall},
   };
   return functions;
 }

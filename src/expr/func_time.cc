@@ -254,28 +254,126 @@ Result<ArrayPtr> Epoch(const KernelArgs& args) {
   return seconds(Numbers<int64_t>(args[0]), per_second);
 }
 
+Status NoSuchPart(const CallSite& call, const arrow::DataType& type) {
+  return EvaluationError("expression: function ", call.name,
+                         " finds no such part in a value of type ", type.ToString());
+}
+
+// What an interval or a duration has of a part. Parts below the second are made of two,
+// as upstream has it: of the seconds, and of the nanoseconds where int32 holds them.
+int64_t SpanPart(Part part, int64_t seconds, Int128 nanos) {
+  const auto whole = static_cast<int64_t>(nanos);
+  const int64_t rest = nanos == static_cast<int32_t>(whole) ? whole : 0;
+  switch (part) {
+    case Part::kMillisecond:
+      return seconds * 1000 + rest % kSecondNanos / 1000000;
+    case Part::kMicrosecond:
+      return seconds * 1000000 + rest % kSecondNanos / 1000;
+    case Part::kNanosecond:
+      return seconds * kSecondNanos + rest;
+    default:
+      return seconds;
+  }
+}
+
+int64_t IntervalPart(Part part, const Interval& value) {
+  switch (part) {
+    case Part::kYear:
+      return value.months / 12;
+    case Part::kMonth:
+      return value.months % 12;
+    case Part::kWeek:
+      return value.days / 7;
+    case Part::kDay:
+      return value.days;
+    case Part::kHour:
+      return value.nanoseconds / (3600 * kSecondNanos);
+    case Part::kMinute:
+      return value.nanoseconds / (60 * kSecondNanos) % 60;
+    default:
+      return SpanPart(part, value.nanoseconds / kSecondNanos % 60,
+                      value.nanoseconds % (60 * kSecondNanos));
+  }
+}
+
+// Durations are counted as a whole in each unit.
+int64_t DurationPart(Part part, int64_t value, int64_t per_second) {
+  const int64_t seconds = value / per_second;
+  switch (part) {
+    case Part::kWeek:
+      return seconds / (7 * kDaySeconds);
+    case Part::kDay:
+      return seconds / kDaySeconds;
+    case Part::kHour:
+      return seconds / 3600;
+    case Part::kMinute:
+      return seconds / 60;
+    default:
+      return SpanPart(part, seconds,
+                      static_cast<Int128>(value) * (kSecondNanos / per_second));
+  }
+}
+
+// of(i): the part of row i.
+template <typename Of>
+Result<ArrayPtr> MapPart(const KernelArgs& args, Part part, const Of& of) {
+  if (part == Part::kNanosecond) return MapNumbers<int64_t>(args, arrow::int64(), of);
+  return MapNumbers<int32_t>(args, arrow::int32(),
+                             [&](int64_t i) { return static_cast<int32_t>(of(i)); });
+}
+
+Result<ValuePtr> PartOfSpan(const CallSite& call, Part part, ValuePtr value) {
+  const bool interval = IsInterval(*value->type());
+  const bool known = part == Part::kEpoch || part == Part::kWeek || part == Part::kDay ||
+                     (part >= Part::kHour && part <= Part::kNanosecond) ||
+                     (interval && (part == Part::kYear || part == Part::kMonth));
+  if (!known) return NoSuchPart(call, *value->type());
+  if (part == Part::kEpoch && !interval) {
+    return MakeKernel(arrow::float64(), {std::move(value)}, Epoch);
+  }
+  if (part == Part::kEpoch) {
+    // A month has 30 days.
+    return MakeKernel(arrow::float64(), {std::move(value)}, [](const KernelArgs& args) {
+      const Numbers<Interval> values(args[0]);
+      return MapNumbers<double>(args, arrow::float64(), [&](int64_t i) {
+        const Interval at = values[i];
+        const int64_t days = static_cast<int64_t>(at.months) * 30 + at.days;
+        return static_cast<double>(days * kDaySeconds) +
+               static_cast<double>(at.nanoseconds) / static_cast<double>(kSecondNanos);
+      });
+    });
+  }
+  const TypePtr type = part == Part::kNanosecond ? arrow::int64() : arrow::int32();
+  const int64_t per_second = interval ? 1 : PerSecondOf(*value->type());
+  return MakeKernel(type, {std::move(value)}, [=](const KernelArgs& args) {
+    if (interval) {
+      const Numbers<Interval> values(args[0]);
+      return MapPart(args, part,
+                     [&](int64_t i) { return IntervalPart(part, values[i]); });
+    }
+    const Numbers<int64_t> values(args[0]);
+    return MapPart(args, part,
+                   [&](int64_t i) { return DurationPart(part, values[i], per_second); });
+  });
+}
+
 Result<ValuePtr> DatePart(CallSite call) {
   GLAIVE_ASSIGN_OR_RETURN(const Part part, PartArgument(call));
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, InstantArgument(call, 1));
-  if (IsInterval(*value->type())) {
-    return NotSupported("expression: function date_part of an interval is not supported");
+  if (IsInterval(*value->type()) || value->type()->id() == Type::DURATION) {
+    return PartOfSpan(call, part, std::move(value));
+  }
+  if (arrow::is_time(value->type()->id()) && part != Part::kEpoch &&
+      (part < Part::kHour || part > Part::kNanosecond)) {
+    return NoSuchPart(call, *value->type());
   }
   if (part == Part::kEpoch) {
     return MakeKernel(arrow::float64(), {std::move(value)}, Epoch);
   }
-  if (part == Part::kNanosecond) {
-    return MakeKernel(arrow::int64(), {std::move(value)}, [part](const KernelArgs& args) {
-      return WithMoments(args, [part](const KernelArgs& local, const auto& read) {
-        return MapNumbers<int64_t>(local, arrow::int64(),
-                                   [&](int64_t i) { return PartValue(part, read(i)); });
-      });
-    });
-  }
-  return MakeKernel(arrow::int32(), {std::move(value)}, [part](const KernelArgs& args) {
+  const TypePtr type = part == Part::kNanosecond ? arrow::int64() : arrow::int32();
+  return MakeKernel(type, {std::move(value)}, [part](const KernelArgs& args) {
     return WithMoments(args, [part](const KernelArgs& local, const auto& read) {
-      return MapNumbers<int32_t>(local, arrow::int32(), [&](int64_t i) {
-        return static_cast<int32_t>(PartValue(part, read(i)));
-      });
+      return MapPart(local, part, [&](int64_t i) { return PartValue(part, read(i)); });
     });
   });
 }
@@ -315,6 +413,26 @@ int64_t StepNanos(Part part) {
   }
 }
 
+// Times cut to multiples of `step` nanoseconds.
+Result<ValuePtr> TimeSteps(ValuePtr value, int64_t step) {
+  const TypePtr type = value->type();
+  const int64_t factor = kSecondNanos / PerSecondOf(*type);
+  const bool narrow = type->id() == Type::TIME32;
+  return MakeKernel(type, {std::move(value)}, [=](const KernelArgs& args) {
+    const auto cut = [=](int64_t time) {
+      const int64_t nanos = time * factor;
+      return (nanos - nanos % step) / factor;
+    };
+    if (narrow) {
+      const Numbers<int32_t> times(args[0]);
+      return MapNumbers<int32_t>(
+          args, type, [&](int64_t i) { return static_cast<int32_t>(cut(times[i])); });
+    }
+    const Numbers<int64_t> times(args[0]);
+    return MapNumbers<int64_t>(args, type, [&](int64_t i) { return cut(times[i]); });
+  });
+}
+
 Result<ValuePtr> DateTrunc(CallSite call) {
   GLAIVE_ASSIGN_OR_RETURN(const Part part, PartArgument(call));
   if (part >= Part::kNanosecond) {
@@ -326,10 +444,14 @@ Result<ValuePtr> DateTrunc(CallSite call) {
         value, MakeCast(std::move(value), arrow::timestamp(arrow::TimeUnit::NANO)));
   }
   const TypePtr type = value->type();
-  if (type->id() != Type::TIMESTAMP)
-    return WrongArgument(call, 1, "a date or a timestamp");
-  const int64_t per_second = PerSecondOf(*type);
   const int64_t step = StepNanos(part);
+  if (arrow::is_time(type->id())) {
+    if (step == 0) return NoSuchPart(call, *type);
+    return TimeSteps(std::move(value), step);
+  }
+  if (type->id() != Type::TIMESTAMP)
+    return WrongArgument(call, 1, "a date, a time or a timestamp");
+  const int64_t per_second = PerSecondOf(*type);
   return MakeKernel(
       type, {std::move(value)}, [=](const KernelArgs& args) -> Result<ArrayPtr> {
         TypePtr local_type;
@@ -368,52 +490,78 @@ Result<ValuePtr> DateBin(CallSite call) {
                              "' is not an interval (like '15 minutes')");
     }
   }
+  const TypePtr nanos_type = arrow::timestamp(arrow::TimeUnit::NANO);
   const auto* step = call.arguments[0]->constant();
+  if (call.arguments[0]->type()->id() == Type::NA) return MakeNull(nanos_type);
   if (step == nullptr || !IsInterval(*(*step)->type) || !(*step)->is_valid) {
     return WrongArgument(call, 0, "a constant interval");
   }
   const Interval span =
       static_cast<const arrow::MonthDayNanoIntervalScalar&>(**step).value;
-  const Int128 nanos = static_cast<Int128>(span.days) * kDayNanos64 + span.nanoseconds;
+  Int128 nanos = static_cast<Int128>(span.days) * kDayNanos64 + span.nanoseconds;
   if (span.months != 0 && nanos != 0) {
-    return NotSupported("expression: date_bin with months and days is not supported");
+    return EvaluationError(
+        "expression: date_bin takes an interval of months, or one of days and times, not "
+        "both");
   }
-  if (span.months < 0 || nanos < 0 || (span.months == 0 && nanos == 0)) {
-    return InvalidInput("expression: date_bin needs an interval that is positive");
+  if (span.months == 0 && nanos == 0) {
+    return EvaluationError("expression: the interval of date_bin must not be zero");
   }
+  // A stride below zero rounds towards the origin, not down.
+  const bool inwards = nanos < 0 || span.months < 0;
+  if (nanos < 0) nanos = -nanos;
   GLAIVE_ASSIGN_OR_RETURN(ValuePtr value, InstantArgument(call, 1));
+  if (arrow::is_time(value->type()->id())) {
+    if (span.months != 0 || nanos >= kDayNanos64) {
+      return EvaluationError("expression: date_bin of a time needs less than a day");
+    }
+    if (call.arguments.size() == 3) return WrongArgument(call, 1, "a timestamp");
+    return TimeSteps(std::move(value), static_cast<int64_t>(nanos));
+  }
+  // Dates, and timestamps with a zone: in nanoseconds, as upstream has it.
   if (arrow::is_date(value->type()->id())) {
-    GLAIVE_ASSIGN_OR_RETURN(
-        value, MakeCast(std::move(value), arrow::timestamp(arrow::TimeUnit::NANO)));
+    GLAIVE_ASSIGN_OR_RETURN(value, MakeCast(std::move(value), nanos_type));
+  } else if (value->type()->id() == Type::TIMESTAMP) {
+    const auto& stamp = static_cast<const arrow::TimestampType&>(*value->type());
+    if (!stamp.timezone().empty()) {
+      const TypePtr zoned = arrow::timestamp(arrow::TimeUnit::NANO, stamp.timezone());
+      GLAIVE_ASSIGN_OR_RETURN(value, MakeCast(std::move(value), zoned));
+    }
   }
   const TypePtr type = value->type();
   if (type->id() != Type::TIMESTAMP)
-    return WrongArgument(call, 1, "a date or a timestamp");
+    return WrongArgument(call, 1, "a date, a time or a timestamp");
   const int64_t per_second = PerSecondOf(*type);
+  const int64_t factor = kSecondNanos / per_second;
   int64_t origin = 0;
   if (call.arguments.size() == 3) {
-    GLAIVE_ASSIGN_OR_RETURN(ValuePtr start, MakeCast(call.arguments[2], type));
+    // An origin without a zone is in UTC.
+    const TypePtr given = ValueType(call.arguments[2]->type());
+    const std::string zone =
+        given->id() == Type::TIMESTAMP
+            ? static_cast<const arrow::TimestampType&>(*given).timezone()
+            : "";
+    GLAIVE_ASSIGN_OR_RETURN(
+        ValuePtr start,
+        MakeCast(call.arguments[2],
+                 arrow::timestamp(static_cast<const arrow::TimestampType&>(*type).unit(),
+                                  zone)));
     if (start->constant() == nullptr || !(*start->constant())->is_valid) {
       return WrongArgument(call, 2, "a constant timestamp");
     }
     origin = static_cast<const arrow::TimestampScalar&>(**start->constant()).value;
   }
-  const int64_t months = span.months;
-  const Int128 units = nanos / (kSecondNanos / per_second);
-  if (months == 0 && units == 0) {
-    return InvalidInput("expression: date_bin needs an interval of at least one unit of ",
-                        type->ToString());
-  }
+  const int64_t months = std::abs(static_cast<int64_t>(span.months));
   return MakeKernel(type, {std::move(value)}, [=](const KernelArgs& args) {
     const Numbers<int64_t> values(args[0]);
     const int64_t per_day = per_second * kDaySeconds;
     return MapNumbers<int64_t>(args, type, [&](int64_t i) {
       const int64_t instant = values[i];
       if (months == 0) {
-        const Int128 distance = static_cast<Int128>(instant) - origin;
-        Int128 count = distance / units;
-        if (distance % units != 0 && distance < 0) --count;
-        return static_cast<int64_t>(origin + count * units);
+        const Int128 distance = (static_cast<Int128>(instant) - origin) * factor;
+        Int128 count = distance / nanos;
+        if (distance % nanos != 0 && distance < 0 && !inwards) --count;
+        return static_cast<int64_t>(origin + count * nanos / factor);
       }
       const int64_t day = FloorDivide(instant, per_day);
       const int64_t origin_day = FloorDivide(origin, per_day);
@@ -421,9 +569,10 @@ Result<ValuePtr> DateBin(CallSite call) {
       const Civil at = CivilFromDays(day);
       const Civil from = CivilFromDays(origin_day);
       const int64_t distance = (at.year - from.year) * 12 + at.month - from.month;
-      int64_t count = FloorDivide(distance, months) * months;
+      int64_t count =
+          inwards ? distance / months * months : FloorDivide(distance, months) * months;
       int64_t start = AtDay(AddMonths(origin_day, count), per_day, origin_rest);
-      if (start > instant) {
+      if (start > instant && !inwards) {
         count -= months;
         start = AtDay(AddMonths(origin_day, count), per_day, origin_rest);
       }
@@ -492,6 +641,22 @@ Result<ValuePtr> ToTimestamp(CallSite call) {
     return MakeCast(std::move(value), arrow::timestamp(unit, stamp.timezone()));
   }
   return MakeCast(std::move(value), type);
+}
+
+// What the clocks of its zone show, without the zone.
+Result<ValuePtr> ToLocalTime(CallSite call) {
+  const TypePtr from = call.arguments[0]->type();
+  if (from->id() == Type::NA) return MakeNull(arrow::timestamp(arrow::TimeUnit::NANO));
+  if (from->id() != Type::TIMESTAMP) return WrongArgument(call, 0, "a timestamp");
+  return MakeKernel(
+      arrow::timestamp(static_cast<const arrow::TimestampType&>(*from).unit()),
+      std::move(call.arguments), [](const KernelArgs& args) -> Result<ArrayPtr> {
+        GLAIVE_ASSIGN_OR_RETURN(ArrayPtr local, ToLocal(args[0].array));
+        if (!args[0].constant() || args.rows == 1) return local;
+        GLAIVE_ASSIGN_OR_RETURN(auto scalar, local->GetScalar(0));
+        GLAIVE_ASSIGN_OR_RETURN(local, arrow::MakeArrayFromScalar(*scalar, args.rows));
+        return local;
+      });
 }
 
 Result<ValuePtr> ToDate(CallSite call) {
@@ -582,6 +747,7 @@ const std::vector<FunctionEntry>& TimeFunctions() {
       {"make_time", 3, 3, MakeTime},
       {"now", 0, 0, Now},
       {"to_date", 1, SIZE_MAX, ToDate},
+      {"to_local_time", 1, 1, ToLocalTime},
       {"to_timestamp", 1, SIZE_MAX, ToTimestamp},
       {"to_timestamp_micros", 1, SIZE_MAX, ToTimestamp},
       {"to_timestamp_millis", 1, SIZE_MAX, ToTimestamp},

@@ -17,46 +17,8 @@
 namespace glaive::expr {
 namespace {
 
-// Functions of upstream that are not built here.
-constexpr std::array<std::string_view, 39> kUpstreamOnly = {"arrow_metadata",
-                                                            "union_extract",
-                                                            "union_tag",
-                                                            "version",
-                                                            "to_local_time",
-                                                            "to_time",
-                                                            "array_distance",
-                                                            "list_distance",
-                                                            "array_dims",
-                                                            "list_dims",
-                                                            "array_resize",
-                                                            "list_resize",
-                                                            "arrays_zip",
-                                                            "list_zip",
-                                                            "array_remove_n",
-                                                            "list_remove_n",
-                                                            "cosine_distance",
-                                                            "inner_product",
-                                                            "array_normalize",
-                                                            "map",
-                                                            "make_map",
-                                                            "map_entries",
-                                                            "with_metadata",
-                                                            "arrow_field",
-                                                            "st_intersects",
-                                                            "st_contains",
-                                                            "json_extract_with_type",
-                                                            "_cast_list_f16",
-                                                            "cast_to_type",
-                                                            "try_cast_to_type",
-                                                            "st_within",
-                                                            "st_touches",
-                                                            "st_crosses",
-                                                            "st_overlaps",
-                                                            "st_covers",
-                                                            "st_coveredby",
-                                                            "st_distance",
-                                                            "st_area",
-                                                            "st_length"};
+// Functions of upstream that are not built here, beside those on geometry (st_...).
+constexpr std::array<std::string_view, 1> kUpstreamOnly = {"arrow_field"};
 
 constexpr std::array<std::string_view, 16> kAggregates = {
     "sum",        "count",    "min",     "max",         "avg",        "mean",
@@ -70,8 +32,9 @@ const Table& Functions() {
     Table functions;
     for (const auto* kind :
          {&MathFunctions(), &TextFunctions(), &SearchFunctions(), &RegexFunctions(),
-          &TimeFunctions(), &ListFunctions(), &StructFunctions(), &JsonFunctions(),
-          &ConditionalFunctions(), &BytesFunctions(), &TimeFormatFunctions()}) {
+          &TimeFunctions(), &ListFunctions(), &ListShapeFunctions(), &VectorFunctions(),
+          &MapFunctions(), &StructFunctions(), &JsonFunctions(), &ConditionalFunctions(),
+          &BytesFunctions(), &TimeFormatFunctions()}) {
       for (const FunctionEntry& entry : *kind) functions.emplace(entry.name, &entry);
     }
     return functions;
@@ -117,7 +80,7 @@ bool IsKnownFunction(std::string_view name) {
 Result<ValuePtr> MakeCall(CallSite call) {
   const auto found = Functions().find(call.name);
   if (found == Functions().end()) {
-    if (Has(kUpstreamOnly, call.name)) {
+    if (Has(kUpstreamOnly, call.name) || call.name.starts_with("st_")) {
       return NotSupported("expression: function ", call.name, " is not supported");
     }
     if (Has(kAggregates, call.name)) {

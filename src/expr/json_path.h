@@ -1,86 +1,96 @@
-// JSONPath over JSONB (docs/format/jsonb.md).
+// JSONPath over JSONB (docs/format/jsonb.md), in the dialect of upstream's JSON
+// functions.
+//
+//   $  .name  ."name"  :name  ["name"]  [3]  [last - 1]  [0, 2 to last]  [*]  .*
+//   .**  .**{1 to last}  ?(condition)
+//
+// A condition joins comparisons (== != <> < <= > >=), `starts with` and exists(path) by
+// && and ||; operands are literals and paths from the document ($) or the item (@). The
+// whole text may also be a condition, which gives true, false or null, or one arithmetic
+// operation on numbers.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
-#include "expr/literal.h"
+#include "expr/json_item.h"
 
 namespace glaive::expr {
 
-struct JsonNumber {
-  bool is_integer = false;
-  Int128 integer = 0;
-  double floating = 0;
+struct JsonExpr;
+
+struct JsonBound {
+  bool from_end = false;
+  int64_t offset = 0;
+};
+struct JsonRange {
+  JsonBound first;
+  JsonBound last;
+};
+struct JsonStep {
+  enum class Kind : uint8_t {
+    kName,
+    kAnyMember,
+    kPositions,
+    kAnyElement,  // of what is no array: itself
+    kRecursive,   // the item and what is in it, of levels [from_level, to_level]
+    kFilter
+  } kind = Kind::kName;
+  std::string name;
+  std::vector<JsonRange> positions;
+  uint32_t from_level = 0;
+  uint32_t to_level = UINT32_MAX;
+  std::shared_ptr<const JsonExpr> filter;
 };
 
-// One value inside a JSONB document, whose bytes must outlive it. Sizes and offsets are
-// checked; what does not fit is Corruption.
-class JsonItem {
- public:
-  enum class Kind : uint8_t { kNone, kNull, kBool, kNumber, kString, kArray, kObject };
-
-  JsonItem() = default;
-  static Result<JsonItem> Root(std::string_view document);
-
-  bool exists() const { return kind_ != Kind::kNone; }
-  Kind kind() const { return kind_; }
-  bool flag() const { return flag_; }
-  std::string_view text() const { return payload_; }
-  Result<JsonNumber> number() const;
-
-  // 0 for what is no array.
-  Result<int64_t> ArraySize() const;
-  // Not existing when this is no array or the position is outside of it.
-  Result<JsonItem> Element(int64_t position) const;
-  // Not existing when this is no object or has no such key.
-  Result<JsonItem> Member(std::string_view key) const;
-  // Elements of an array, or values of an object.
-  Result<std::vector<JsonItem>> Children() const;
-  // As a document of its own.
-  void AppendTo(std::string* out) const;
-
- private:
-  static Result<JsonItem> FromEntry(uint32_t entry, std::string_view payload);
-  Result<uint32_t> Word(size_t at) const;
-
-  Kind kind_ = Kind::kNone;
-  bool flag_ = false;
-  uint32_t entry_ = 0;
-  std::string_view payload_;  // of containers: header and all
+struct JsonOperand {
+  enum class Kind : uint8_t { kLiteral, kRoot, kCurrent } kind = Kind::kLiteral;
+  JsonItem::Kind literal = JsonItem::Kind::kNull;
+  bool flag = false;
+  JsonNumber number;
+  std::string text;
+  std::vector<JsonStep> steps;
 };
 
-// A key of an object, or a position when the key reads as a number.
-Result<JsonItem> JsonMember(std::string_view document, std::string_view key);
+struct JsonExpr {
+  enum class Kind : uint8_t {
+    kAnd,         // two children or more
+    kOr,          // two children or more
+    kCompare,     // op; left, right
+    kStartsWith,  // left, right
+    kExists,      // left
+    kUnary,       // op '+' or '-'; left
+    kBinary       // op + - * / %; left, right
+  } kind;
+  // Of comparisons: = ! < > for == != < >, l for <=, g for >=.
+  char op = 0;
+  JsonOperand left;
+  JsonOperand right;
+  std::vector<std::shared_ptr<const JsonExpr>> children;
+};
 
-// $, .name, ["name"], [3], [last - 1], [1 to 2], [*], .* in any order. Filters are
-// NotSupported; what is no path is InvalidInput.
+// Immutable; thread-safe.
 class JsonPath {
  public:
   JsonPath() = default;
+  // InvalidInput shows what is no path, and where.
   static Result<JsonPath> Parse(std::string_view text);
   // Appends the value that the path leads to; several are put into an array. False when
-  // there is none.
+  // there is none. Arithmetic on what is no single number, and division by zero, are
+  // evaluation errors.
   Result<bool> Select(std::string_view document, std::string* out) const;
+  // The first of them alone.
+  Result<bool> SelectFirst(std::string_view document, std::string* out) const;
 
  private:
-  struct Bound {
-    bool from_end = false;
-    int64_t offset = 0;
-  };
-  struct Range {
-    Bound first;
-    Bound last;
-  };
-  struct Step {
-    enum class Kind : uint8_t { kName, kAnyMember, kPositions, kAnyElement } kind;
-    std::string name;
-    std::vector<Range> positions;
-  };
-  std::vector<Step> steps_;
+  Result<bool> Select(std::string_view document, bool first, std::string* out) const;
+
+  std::vector<JsonStep> steps_;
+  std::shared_ptr<const JsonExpr> expr_;  // instead of steps
 };
 
 }  // namespace glaive::expr

@@ -67,11 +67,18 @@ struct FunctionEntry;
 // The functions of func_list_sets.cc.
 const std::vector<FunctionEntry>& ListSetFunctions();
 
+// Those of func_list_make.cc.
+const std::vector<FunctionEntry>& ListMakeFunctions();
+
 // elements[picks[i]], null where a pick is -1.
 Result<ArrayPtr> TakeElements(const ArrayPtr& elements,
                               const std::vector<int64_t>& picks);
 
 // Equal numbers for equal elements of all the arrays, which have one type; -1 for nulls.
 Result<std::vector<std::vector<int32_t>>> Encode(const std::vector<ArrayPtr>& arrays);
+
+// The rank of each element among all; elements that are equal may have different ones.
+// Lists are ordered by their first elements that differ, structs by their members.
+Result<std::vector<int64_t>> Ranks(const ArrayPtr& values);
 
 }  // namespace glaive::expr

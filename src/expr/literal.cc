@@ -174,8 +174,9 @@ std::optional<Int128> ParseTime(std::string_view text) {
   return in.done() ? nanos : std::nullopt;
 }
 
-std::optional<Int128> ParseTimestamp(std::string_view text) {
+std::optional<Int128> ParseTimestamp(std::string_view text, bool* zoned) {
   Reader in(text);
+  if (zoned != nullptr) *zoned = false;
   const auto days = ReadDate(&in);
   if (!days) return std::nullopt;
   Int128 nanos = static_cast<Int128>(*days) * 86400 * 1000000000;
@@ -185,6 +186,7 @@ std::optional<Int128> ParseTimestamp(std::string_view text) {
   if (!time) return std::nullopt;
   nanos += *time;
   if (in.done()) return nanos;
+  if (zoned != nullptr) *zoned = true;
   in.Accept(' ');
   if (in.AcceptText("UTC"))
     return in.done() ? std::optional<Int128>(nanos) : std::nullopt;

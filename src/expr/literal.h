@@ -52,9 +52,10 @@ struct Literal {
 Result<std::optional<Literal>> LiteralOf(const Node& node);
 std::string_view LiteralKindName(LiteralKind kind);
 
-std::optional<int64_t> ParseDate(std::string_view text);      // days
-std::optional<Int128> ParseTime(std::string_view text);       // nanoseconds
-std::optional<Int128> ParseTimestamp(std::string_view text);  // nanoseconds, UTC
+std::optional<int64_t> ParseDate(std::string_view text);  // days
+std::optional<Int128> ParseTime(std::string_view text);   // nanoseconds
+// Nanoseconds, in UTC. `*zoned`, when asked for: whether the text names its zone.
+std::optional<Int128> ParseTimestamp(std::string_view text, bool* zoned = nullptr);
 
 // floor(value) of a rational number and whether that is the number itself.
 struct Floor {

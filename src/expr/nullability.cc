@@ -79,6 +79,7 @@ bool Never(const Node& node, const file::Schema& schema) {
     case NodeKind::kRegex:
     case NodeKind::kArithmetic:
     case NodeKind::kNegate:
+    case NodeKind::kAtZone:
       return AllNever(node, schema);
     case NodeKind::kCast:
       return !node.flag && AllNever(node, schema);

@@ -16,17 +16,18 @@ struct SymbolPower {
 
 // -1 for what is no operator between values.
 int Parser::SymbolPowerOf(std::string_view symbol) {
-  static constexpr std::array<SymbolPower, 28> kSymbols = {{
-      {"=", kPowerCompare},   {"==", kPowerCompare}, {"!=", kPowerCompare},
-      {"<>", kPowerCompare},  {"<", kPowerCompare},  {"<=", kPowerCompare},
-      {">", kPowerCompare},   {">=", kPowerCompare}, {"<=>", kPowerCompare},
-      {"~", kPowerCompare},   {"~*", kPowerCompare}, {"!~", kPowerCompare},
-      {"!~*", kPowerCompare}, {"|", kPowerBitOr},    {"^", kPowerBitXor},
-      {"<<", kPowerBitXor},   {">>", kPowerBitXor},  {"&", kPowerBitAnd},
-      {"+", kPowerAdd},       {"-", kPowerAdd},      {"*", kPowerMultiply},
-      {"/", kPowerMultiply},  {"%", kPowerMultiply}, {"||", kPowerMultiply},
-      {"::", kPowerPostfix},  {"[", kPowerPostfix},  {"?", kPowerPostfix},
-      {".", kPowerPostfix},
+  static constexpr std::array<SymbolPower, 32> kSymbols = {{
+      {"=", kPowerCompare},   {"==", kPowerCompare},  {"!=", kPowerCompare},
+      {"<>", kPowerCompare},  {"<", kPowerCompare},   {"<=", kPowerCompare},
+      {">", kPowerCompare},   {">=", kPowerCompare},  {"<=>", kPowerCompare},
+      {"~", kPowerCompare},   {"~*", kPowerCompare},  {"!~", kPowerCompare},
+      {"~~", kPowerLike},     {"~~*", kPowerLike},    {"!~~", kPowerLike},
+      {"!~~*", kPowerLike},   {"!~*", kPowerCompare}, {"|", kPowerBitOr},
+      {"^", kPowerBitXor},    {"<<", kPowerBitXor},   {">>", kPowerBitXor},
+      {"&", kPowerBitAnd},    {"+", kPowerAdd},       {"-", kPowerAdd},
+      {"*", kPowerMultiply},  {"/", kPowerMultiply},  {"%", kPowerMultiply},
+      {"||", kPowerMultiply}, {"::", kPowerPostfix},  {"[", kPowerPostfix},
+      {"?", kPowerPostfix},   {".", kPowerPostfix},
   }};
   for (const SymbolPower& entry : kSymbols) {
     if (entry.symbol == symbol) return entry.power;
@@ -61,11 +62,6 @@ Status Parser::ExpectWord(std::string_view lower) {
   if (AcceptWord(lower)) return Status::OK();
   return ErrorAt(sql_, Peek().begin, "expected '" + std::string(lower) + "'");
 }
-Status Parser::Unsupported(size_t begin, std::string_view what) const {
-  return NotSupported("expression: ", what, " is not supported (at position ", begin + 1,
-                      ")");
-}
-
 Status Parser::Refused(size_t begin, std::string_view what) const {
   return InvalidInput("expression: ", what, " is not supported (at position ", begin + 1,
                       ")");
@@ -185,8 +181,21 @@ Result<Parser::NodePtr> Parser::Infix(NodePtr left, int power) {
   if (op == "like" || op == "ilike" || op == "similar") {
     return Like(std::move(left), negated, op, token);
   }
-  if (op == "at") return Unsupported(token.begin, "AT TIME ZONE");
+  if (op == "at") return AtTimeZone(std::move(left), token);
   return Refused(token.begin, "operator " + op);
+}
+
+Result<Parser::NodePtr> Parser::AtTimeZone(NodePtr left, const Token& token) {
+  GLAIVE_RETURN_NOT_OK(ExpectWord("time"));
+  GLAIVE_RETURN_NOT_OK(ExpectWord("zone"));
+  if (Peek().kind != TokenKind::kString && Peek().kind != TokenKind::kDoubleQuoted) {
+    return Refused(Peek().begin, "a time zone that is not a string");
+  }
+  NodePtr node = MakeString(Peek().text, token.begin);
+  node->kind = NodeKind::kAtZone;
+  ++at_;
+  GLAIVE_RETURN_NOT_OK(Adopt(node.get(), std::move(left)));
+  return node;
 }
 
 Result<Parser::NodePtr> Parser::SymbolInfix(NodePtr left, int power, const Token& token) {
@@ -210,9 +219,15 @@ Result<Parser::NodePtr> Parser::SymbolInfix(NodePtr left, int power, const Token
     return node;
   }
   if (s == "[") return Subscript(std::move(left), token);
+  if (power == kPowerLike) {
+    return Like(std::move(left), s[0] == '!', s.back() == '*' ? "ilike" : "like", token);
+  }
   if (power == kPowerCompare && (PeekWord("any") || PeekWord("some")) &&
       PeekSymbol("(", 1)) {
     return AnyOf(std::move(left), token);
+  }
+  if (power == kPowerCompare && PeekWord("all") && PeekSymbol("(", 1)) {
+    return AllOf(std::move(left), token);
   }
   // A chain grows one wide node, as with AND and OR.
   if (power != kPowerCompare && left->kind == NodeKind::kArithmetic &&
@@ -259,6 +274,94 @@ Result<Parser::NodePtr> Parser::AnyOf(NodePtr left, const Token& token) {
   GLAIVE_RETURN_NOT_OK(ExpectSymbol(")"));
   GLAIVE_RETURN_NOT_OK(Adopt(node.get(), std::move(left)));
   return node;
+}
+
+// value > ALL([a, b]): every one of the comparisons.
+Result<Parser::NodePtr> Parser::AllOf(NodePtr left, const Token& token) {
+  at_ += 1;
+  const size_t begin = Peek().begin;
+  GLAIVE_RETURN_NOT_OK(ExpectSymbol("("));
+  if (PeekWord("select")) return Refused(Peek().begin, "a sub-query");
+  GLAIVE_ASSIGN_OR_RETURN(NodePtr list, Expression(0));
+  GLAIVE_RETURN_NOT_OK(ExpectSymbol(")"));
+  const bool made = list->kind == NodeKind::kArray ||
+                    (list->kind == NodeKind::kCall && list->text == "make_array");
+  // The value is written out once per element, so it must be simple.
+  if (!made || list->children.empty() || left->kind != NodeKind::kName) {
+    return Refused(begin, "ALL of anything but a column and a list of values");
+  }
+  NodePtr all = Make(NodeKind::kAnd, token.begin);
+  for (NodePtr& element : list->children) {
+    NodePtr column = Make(NodeKind::kName, left->begin);
+    column->path = left->path;
+    column->double_quoted = left->double_quoted;
+    GLAIVE_ASSIGN_OR_RETURN(NodePtr one,
+                            Compared(std::move(column), token, std::move(element)));
+    GLAIVE_RETURN_NOT_OK(Adopt(all.get(), std::move(one)));
+  }
+  if (all->children.size() == 1) return std::move(all->children[0]);
+  return all;
+}
+
+Result<Parser::NodePtr> Parser::Compared(NodePtr left, const Token& token,
+                                         NodePtr right) {
+  const std::string& s = token.text;
+  NodePtr node = Make(NodeKind::kCompare, token.begin);
+  if (s == "=" || s == "==") {
+    node->compare = CompareOp::kEq;
+  } else if (s == "!=" || s == "<>") {
+    node->compare = CompareOp::kNe;
+  } else if (s == "<") {
+    node->compare = CompareOp::kLt;
+  } else if (s == "<=") {
+    node->compare = CompareOp::kLe;
+  } else if (s == ">") {
+    node->compare = CompareOp::kGt;
+  } else if (s == ">=") {
+    node->compare = CompareOp::kGe;
+  } else {
+    return Refused(token.begin, "ALL with operator " + s);
+  }
+  GLAIVE_RETURN_NOT_OK(Adopt(node.get(), std::move(left)));
+  GLAIVE_RETURN_NOT_OK(Adopt(node.get(), std::move(right)));
+  return node;
+}
+
+// (a, b) IN ((1, 2), (3, 4)): members are compared by IS NOT DISTINCT FROM, as whole
+// structs are.
+Result<Parser::NodePtr> Parser::InTuples(const Node& left, NodePtr in) {
+  NodePtr any = Make(NodeKind::kOr, in->begin);
+  for (size_t i = 1; i < in->children.size(); ++i) {
+    Node& tuple = *in->children[i];
+    if (!IsTuple(tuple) || tuple.children.size() != left.children.size()) {
+      return Refused(tuple.begin, "IN of tuples of different lengths");
+    }
+    NodePtr all = Make(NodeKind::kAnd, tuple.begin);
+    for (size_t k = 0; k < tuple.children.size(); ++k) {
+      if (left.children[k]->kind != NodeKind::kName) {
+        return Refused(left.begin, "IN of a tuple of anything but columns");
+      }
+      NodePtr column = Make(NodeKind::kName, left.children[k]->begin);
+      column->path = left.children[k]->path;
+      column->double_quoted = left.children[k]->double_quoted;
+      NodePtr same = Make(NodeKind::kDistinct, tuple.begin);
+      same->flag = true;
+      GLAIVE_RETURN_NOT_OK(Adopt(same.get(), std::move(column)));
+      GLAIVE_RETURN_NOT_OK(Adopt(same.get(), std::move(tuple.children[k])));
+      GLAIVE_RETURN_NOT_OK(Adopt(all.get(), std::move(same)));
+    }
+    GLAIVE_RETURN_NOT_OK(Adopt(any.get(), std::move(all)));
+  }
+  NodePtr result =
+      any->children.size() == 1 ? std::move(any->children[0]) : std::move(any);
+  if (!in->flag) return result;
+  NodePtr negation = Make(NodeKind::kNot, in->begin);
+  GLAIVE_RETURN_NOT_OK(Adopt(negation.get(), std::move(result)));
+  return negation;
+}
+
+bool Parser::IsTuple(const Node& node) {
+  return node.kind == NodeKind::kCall && node.text == "struct" && node.flag;
 }
 
 // value[index], value['member'], value[low:high:step]; either bound may be missing.
@@ -317,6 +420,10 @@ Result<Parser::NodePtr> Parser::In(NodePtr left, bool negated, const Token& toke
     GLAIVE_RETURN_NOT_OK(AdoptExpression(node.get(), 0));
   } while (AcceptSymbol(","));
   GLAIVE_RETURN_NOT_OK(ExpectSymbol(")"));
+  if (IsTuple(*node->children[0])) {
+    const NodePtr tuple = std::move(node->children[0]);
+    return InTuples(*tuple, std::move(node));
+  }
   return node;
 }
 

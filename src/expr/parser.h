@@ -49,7 +49,6 @@ class Parser {
   Status ExpectWord(std::string_view lower);
   // SQL that upstream does not take either.
   Status Refused(size_t begin, std::string_view what) const;
-  Status Unsupported(size_t begin, std::string_view what) const;
   static NodePtr Make(NodeKind kind, size_t begin);
   static NodePtr MakeString(std::string text, size_t begin);
   Status Adopt(Node* parent, NodePtr child) const;
@@ -63,7 +62,13 @@ class Parser {
   static int SymbolPowerOf(std::string_view symbol);
   Result<NodePtr> Infix(NodePtr left, int power);
   Result<NodePtr> SymbolInfix(NodePtr left, int power, const Token& token);
+  Result<NodePtr> AtTimeZone(NodePtr left, const Token& token);
   Result<NodePtr> AnyOf(NodePtr left, const Token& token);
+  Result<NodePtr> AllOf(NodePtr left, const Token& token);
+  Result<NodePtr> Compared(NodePtr left, const Token& token, NodePtr right);
+  Result<NodePtr> InTuples(const Node& left, NodePtr in);
+  // (a, b), which is struct(a, b) marked by its flag.
+  static bool IsTuple(const Node& node);
   Result<NodePtr> Subscript(NodePtr left, const Token& token);
   Result<NodePtr> Is(NodePtr left, const Token& token);
   Result<NodePtr> In(NodePtr left, bool negated, const Token& token);
@@ -74,6 +79,7 @@ class Parser {
   // Operands.
   Result<NodePtr> Prefix();
   Result<NodePtr> InBrackets();
+  Result<NodePtr> CloseBracket(NodePtr first);
   Result<NodePtr> Negative(const Token& token);
   Result<NodePtr> Literal(NodeKind kind, const Token& token);
   Result<NodePtr> Array(const Token& token);

@@ -58,12 +58,26 @@ Result<Parser::NodePtr> Parser::InBrackets() {
   }
   if (PeekWord("select")) return Refused(Peek().begin, "a sub-query");
   GLAIVE_ASSIGN_OR_RETURN(NodePtr inner, Expression(0));
-  GLAIVE_RETURN_NOT_OK(ExpectSymbol(")"));
+  GLAIVE_ASSIGN_OR_RETURN(inner, CloseBracket(std::move(inner)));
   while (--open > 0) {
     GLAIVE_ASSIGN_OR_RETURN(inner, Operators(std::move(inner), 0));
-    GLAIVE_RETURN_NOT_OK(ExpectSymbol(")"));
+    GLAIVE_ASSIGN_OR_RETURN(inner, CloseBracket(std::move(inner)));
   }
   return inner;
+}
+
+// What is between the brackets: one expression, or a tuple of several.
+Result<Parser::NodePtr> Parser::CloseBracket(NodePtr first) {
+  if (PeekSymbol(",")) {
+    NodePtr tuple = Make(NodeKind::kCall, first->begin);
+    tuple->text = "struct";
+    tuple->flag = true;
+    GLAIVE_RETURN_NOT_OK(Adopt(tuple.get(), std::move(first)));
+    while (AcceptSymbol(",")) GLAIVE_RETURN_NOT_OK(AdoptExpression(tuple.get(), 0));
+    first = std::move(tuple);
+  }
+  GLAIVE_RETURN_NOT_OK(ExpectSymbol(")"));
+  return first;
 }
 
 Result<Parser::NodePtr> Parser::Negative(const Token& token) {
@@ -116,6 +130,15 @@ Result<Parser::NodePtr> Parser::Word() {
     NodePtr node = Make(NodeKind::kBool, token.begin);
     node->flag = word == "true";
     return node;
+  }
+  if (word == "timestamp" && (PeekWord("with", 1) || PeekWord("without", 1)) &&
+      PeekWord("time", 2) && PeekWord("zone", 3) && Peek(4).kind == TokenKind::kString) {
+    at_ += 4;
+    return Literal(NodeKind::kTimestamp, Peek());
+  }
+  if (Peek(1).kind == TokenKind::kString && word == "timestamptz") {
+    ++at_;
+    return Literal(NodeKind::kTimestamp, Peek());
   }
   if (Peek(1).kind == TokenKind::kString &&
       (word == "date" || word == "time" || word == "timestamp" || word == "datetime")) {
@@ -357,6 +380,20 @@ Result<std::string> Parser::TypeName() {
     return ErrorAt(sql_, Peek().begin, "expected a type name");
   std::string name = ToLowerAscii(Peek().text);
   ++at_;
+  if (name == "array" && AcceptSymbol("<")) {
+    if (++depth_ > kMaxDepth) {
+      return ErrorAt(sql_, Peek().begin, "the expression is nested too deeply");
+    }
+    GLAIVE_ASSIGN_OR_RETURN(const std::string element, TypeName());
+    --depth_;
+    // ">>" closes two.
+    if (PeekSymbol(">>")) {
+      tokens_[at_].text = ">";
+    } else {
+      GLAIVE_RETURN_NOT_OK(ExpectSymbol(">"));
+    }
+    return element + "[]";
+  }
   if (name == "double") AcceptWord("precision");
   if (name == "character" || name == "char") {
     if (AcceptWord("varying")) name = "varchar";
@@ -364,6 +401,7 @@ Result<std::string> Parser::TypeName() {
   if (AcceptSymbol("(")) {
     name += "(";
     for (;;) {
+      if (AcceptSymbol("-")) name += "-";
       if (Peek().kind != TokenKind::kNumber && Peek().kind != TokenKind::kString) {
         return ErrorAt(sql_, Peek().begin, "expected a number");
       }

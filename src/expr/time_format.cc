@@ -21,6 +21,7 @@ struct Conversion {
   char padding = 0;  // '-', '_' or '0' when given
   bool dot = false;  // %.3f
   int digits = -1;   // of %3f, %.3f
+  int colons = 0;    // of %:z
   char letter = 0;
 };
 
@@ -37,6 +38,7 @@ Result<Conversion> NextConversion(std::string_view pattern, size_t* at) {
     conversion.padding = peek();
     ++*at;
   } else {
+    for (; peek() == ':'; ++*at) ++conversion.colons;
     if (peek() == '.') {
       conversion.dot = true;
       ++*at;
@@ -50,6 +52,9 @@ Result<Conversion> NextConversion(std::string_view pattern, size_t* at) {
   if (conversion.letter == '\0') return BadPattern(pattern);
   ++*at;
   if ((conversion.dot || conversion.digits >= 0) && conversion.letter != 'f') {
+    return BadPattern(pattern);
+  }
+  if (conversion.colons > 2 || (conversion.colons > 0 && conversion.letter != 'z')) {
     return BadPattern(pattern);
   }
   return conversion;
@@ -74,6 +79,8 @@ std::string_view Expanded(char letter) {
       return "%I:%M:%S %p";
     case 'c':
       return "%a %b %e %H:%M:%S %Y";
+    case '+':
+      return "%Y-%m-%dT%H:%M:%S%.f%:z";
     default:
       return {};
   }
@@ -115,6 +122,18 @@ Week IsoWeek(int64_t days) {
   return {thursday.year, (monday + 3 - first) / 7 + 1};
 }
 
+// +0100, +01:00 or +01:00:00
+void AppendOffset(int32_t seconds, int colons, std::string* out) {
+  out->push_back(seconds < 0 ? '-' : '+');
+  const int64_t value = seconds < 0 ? -static_cast<int64_t>(seconds) : seconds;
+  AppendNumber(value / 3600, 2, '0', 0, out);
+  if (colons > 0) out->push_back(':');
+  AppendNumber(value / 60 % 60, 2, '0', 0, out);
+  if (colons < 2) return;
+  out->push_back(':');
+  AppendNumber(value % 60, 2, '0', 0, out);
+}
+
 Status FormatOne(const Moment& moment, const Conversion& conversion,
                  std::string_view pattern, std::string* out) {
   const Civil civil = CivilFromDays(moment.days);
@@ -131,6 +150,10 @@ Status FormatOne(const Moment& moment, const Conversion& conversion,
     out->append(value);
     return Status::OK();
   };
+  constexpr std::string_view kOfDates = "YCymbhBdeaAwuUWGgVjqs";
+  if (!moment.has_date && kOfDates.find(conversion.letter) != std::string_view::npos) {
+    return BadPattern(pattern);
+  }
   switch (conversion.letter) {
     case 'Y':
       if (civil.year > 9999) out->push_back('+');
@@ -192,7 +215,12 @@ Status FormatOne(const Moment& moment, const Conversion& conversion,
       AppendFraction(moment.nanos % kSecondNanos, conversion, out);
       return Status::OK();
     case 's':
-      return number(moment.days * kDaySeconds + second, 1);
+      return number(moment.days * kDaySeconds + second - moment.offset.value_or(0), 1);
+    case 'z':
+    case 'Z':
+      if (!moment.offset) return BadPattern(pattern);
+      AppendOffset(*moment.offset, conversion.letter == 'Z' ? 1 : conversion.colons, out);
+      return Status::OK();
     case 't':
       return text("\t");
     case 'n':
@@ -245,6 +273,7 @@ class Reader {
   }
   bool AtEnd() const { return at_ == text_.size(); }
   std::optional<Moment> Finish() const;
+  std::optional<int64_t> TimeOfDay() const;
 
  private:
   static bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -405,6 +434,17 @@ Result<bool> Reader::One(const Conversion& conversion, std::string_view pattern)
   }
 }
 
+std::optional<int64_t> Reader::TimeOfDay() const {
+  std::optional<int64_t> hour = parts_.hour;
+  if (!hour && parts_.hour12 && parts_.afternoon) {
+    hour = *parts_.hour12 % 12 + (*parts_.afternoon ? 12 : 0);
+  }
+  if (!hour || !parts_.minute) return std::nullopt;
+  const int64_t seconds = *hour * 3600 + *parts_.minute * 60 + parts_.second.value_or(0);
+  // A leap second at the end of the day is the next midnight.
+  return seconds % kDaySeconds * kSecondNanos + parts_.nanos.value_or(0);
+}
+
 std::optional<Moment> Reader::Finish() const {
   Moment moment;
   if (parts_.instant) {
@@ -462,6 +502,14 @@ Result<std::optional<Moment>> ParseMoment(std::string_view text,
   GLAIVE_ASSIGN_OR_RETURN(const bool matches, reader.Match(pattern));
   if (!matches || !reader.AtEnd()) return std::optional<Moment>();
   return reader.Finish();
+}
+
+Result<std::optional<int64_t>> ParseTimeOfDay(std::string_view text,
+                                              std::string_view pattern) {
+  Reader reader(text);
+  GLAIVE_ASSIGN_OR_RETURN(const bool matches, reader.Match(pattern));
+  if (!matches || !reader.AtEnd()) return std::optional<int64_t>();
+  return reader.TimeOfDay();
 }
 
 }  // namespace glaive::expr

@@ -24,10 +24,10 @@ int HexValue(char c) {
 }
 
 // Longest first, so that a prefix never hides a longer operator.
-constexpr std::array<std::string_view, 34> kSymbols = {
-    "<=>", "!~*", "==", "!=", "<>", "<=", ">=", "||", "::", "<<", ">>", "!~",
-    "~*",  "=",   "<",  ">",  "+",  "-",  "*",  "/",  "%",  "(",  ")",  ",",
-    ".",   "[",   "]",  ";",  "~",  "&",  "|",  "^",  ":",  "?"};
+constexpr std::array<std::string_view, 38> kSymbols = {
+    "!~~*", "<=>", "!~*", "!~~", "~~*", "==", "!=", "<>", "<=", ">=", "||", "::", "<<",
+    ">>",   "!~",  "~*",  "~~",  "=",   "<",  ">",  "+",  "-",  "*",  "/",  "%",  "(",
+    ")",    ",",   ".",   "[",   "]",   ";",  "~",  "&",  "|",  "^",  ":",  "?"};
 
 // Length of the valid UTF-8 prefix: strings become Arrow strings, which must be valid.
 size_t ValidPrefix(std::string_view text) {
@@ -120,6 +120,7 @@ class Tokenizer {
       return DecodeHex(token);
     }
     if (IsDigit(c) || (c == '.' && IsDigit(Peek(1)))) return Number(token);
+    if (c == '$') return DollarQuoted(token);
     if (IsWordStart(c)) {
       token->kind = TokenKind::kWord;
       while (at_ < sql_.size() && IsWordPart(sql_[at_]))
@@ -157,6 +158,24 @@ class Tokenizer {
         return Status::OK();
       }
     }
+  }
+
+  // $$text$$ or $tag$text$tag$: nothing in it is special.
+  Status DollarQuoted(Token* token) {
+    size_t end = at_ + 1;
+    while (end < sql_.size() && (IsWordStart(sql_[end]) || IsDigit(sql_[end]))) ++end;
+    if (end >= sql_.size() || sql_[end] != '$') {
+      return ErrorAt(sql_, at_, "unexpected character");
+    }
+    const std::string_view tag = sql_.substr(at_, end + 1 - at_);
+    const size_t close = sql_.find(tag, end + 1);
+    if (close == std::string_view::npos) {
+      return ErrorAt(sql_, at_, "string is not closed");
+    }
+    token->kind = TokenKind::kString;
+    token->text = sql_.substr(end + 1, close - end - 1);
+    at_ = close + tag.size();
+    return Status::OK();
   }
 
   Status DecodeHex(Token* token) {

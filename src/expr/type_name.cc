@@ -157,6 +157,24 @@ Result<TypePtr> Parse(std::string_view text, int depth) {
       const int size = Whole(arguments[size_first ? 0 : 1]);
       if (size > 0) return arrow::fixed_size_list(element, size);
     }
+    if (name == "FixedSizeList" && arguments.size() == 1) {
+      const size_t by = arguments[0].find(" x ");
+      if (by != std::string_view::npos && Whole(arguments[0].substr(0, by)) > 0) {
+        GLAIVE_ASSIGN_OR_RETURN(TypePtr element,
+                                Parse(arguments[0].substr(by + 3), depth + 1));
+        return arrow::fixed_size_list(element, Whole(arguments[0].substr(0, by)));
+      }
+    }
+    if (name == "Struct") {
+      arrow::FieldVector fields;
+      for (std::string_view member : arguments) {
+        const size_t close = member.find("\": ", 1);
+        if (!member.starts_with('"') || close == std::string_view::npos) break;
+        GLAIVE_ASSIGN_OR_RETURN(TypePtr type, Parse(member.substr(close + 3), depth + 1));
+        fields.push_back(arrow::field(std::string(member.substr(1, close - 1)), type));
+      }
+      if (fields.size() == arguments.size()) return arrow::struct_(std::move(fields));
+    }
   }
   return InvalidInput("expression: '", text.substr(0, 100),
                       "' is not the name of a type");
@@ -261,8 +279,7 @@ Result<TypePtr> ParseCastType(const std::string& text) {
                             ParseCastType(name.substr(0, name.size() - 2)));
     return arrow::list(arrow::field("item", std::move(element)));
   }
-  const bool zoned = name.ends_with(" tz");
-  if (zoned) name.resize(name.size() - 3);
+  if (name.ends_with(" tz")) name.resize(name.size() - 3);
   const bool is_unsigned = name.ends_with(" unsigned");
   if (is_unsigned) name.resize(name.size() - std::string_view(" unsigned").size());
   std::vector<int> numbers;
@@ -308,10 +325,7 @@ Result<TypePtr> ParseCastType(const std::string& text) {
   if (name == "time") return arrow::time64(arrow::TimeUnit::NANO);
   if (name == "interval") return arrow::month_day_nano_interval();
   if (one_of({"timestamp", "datetime", "timestamptz"})) {
-    if (zoned || name == "timestamptz") {
-      return NotSupported(
-          "expression: CAST to a timestamp with time zone is not supported");
-    }
+    // As upstream without a zone of its own: "with time zone" is without one.
     switch (numbers.empty() ? 6 : numbers[0]) {
       case 0:
         return arrow::timestamp(arrow::TimeUnit::SECOND);

@@ -9,8 +9,8 @@ namespace glaive::expr {
 namespace {
 
 std::string Find(const Node& node) {
-  static constexpr std::array<std::string_view, 7> kVolatile = {
-      "current_date", "current_time", "current_timestamp", "now", "random",
+  static constexpr std::array<std::string_view, 8> kVolatile = {
+      "current_date", "current_time", "current_timestamp", "now", "rand", "random",
       "today",        "uuid"};
   if (node.kind == NodeKind::kCall) {
     for (const std::string_view name : kVolatile) {

@@ -92,8 +92,10 @@ def dataset(
     The caches belong to the process, so sizes per dataset have no effect here. Locks, namespaces and sessions
     raise NotImplementedError.
     """
+    from ._commits import check_place
     from ._dataset import open_dataset
 
+    check_place(uri, namespace_client, table_id)
     return open_dataset(
         uri,
         version,
@@ -105,7 +107,6 @@ def dataset(
             "read_params": read_params,
             "session": session,
             "namespace_client": namespace_client,
-            "table_id": table_id,
             "base_store_params": base_store_params,
         },
     )

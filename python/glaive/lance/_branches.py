@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
 
 from .._glaive import NotFoundError
-from .._plan import check_int64
+from .._plan import check_unsigned
 
 if TYPE_CHECKING:
     from ._dataset import LanceDataset
@@ -17,7 +17,7 @@ Reference = Union[int, str, Tuple[Optional[str], Optional[int]]]
 
 def check_reference(version):
     """A version number or a tag, None too; TypeError for anything else, OverflowError for a number above 64 bits."""
-    return version if version is None or isinstance(version, str) else check_int64("version", version)
+    return version if version is None or isinstance(version, str) else check_unsigned("version", version)
 
 
 def resolve(engine, reference: Optional[Reference]):
@@ -27,7 +27,7 @@ def resolve(engine, reference: Optional[Reference]):
     if isinstance(reference, tuple):
         branch, version = reference
         if version is not None:
-            version = check_int64("the version of a branch", version)
+            version = check_unsigned("the version of a branch", version)
         return engine.checkout_branch(branch, version)
     return engine.checkout(check_reference(reference))
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset
 
 from .. import _glaive
-from .._plan import check_int64, check_sequence
+from .._plan import check_int64, check_sequence, check_unsigned
 from .._changes import check_expressions, check_retries, check_where, seconds
 from . import _blob_frames
 from ._branches import BranchMethods, check_reference, resolve
@@ -177,11 +177,14 @@ class ScannerBuilder:
         return self
 
     def batch_size(self, batch_size: int) -> ScannerBuilder:
-        self._batch_size = None if batch_size is None else check_int64("batch_size", batch_size)
+        self._batch_size = None if batch_size is None else check_unsigned("batch_size", batch_size)
+        if self._batch_size is not None and not 0 < self._batch_size < 2**32:
+            raise InvalidInputError(f"batch_size must be positive and less than 2^32, not {batch_size}")
         return self
 
     def batch_size_bytes(self, batch_size_bytes: int) -> ScannerBuilder:
-        self._batch_size_bytes = None if batch_size_bytes is None else check_int64("batch_size_bytes", batch_size_bytes)
+        # 0 is no limit, as in pylance.
+        self._batch_size_bytes = (check_unsigned("batch_size_bytes", batch_size_bytes) or None) if batch_size_bytes is not None else None
         return self
 
     def scan_in_order(self, scan_in_order: bool = True) -> ScannerBuilder:
@@ -216,12 +219,17 @@ class ScannerBuilder:
     # Hints on how to run: the engine decides by itself, results are the same.
 
     def batch_readahead(self, nbatches: Optional[int] = None) -> ScannerBuilder:
+        if nbatches is not None and _whole("batch_readahead", nbatches) <= 0:
+            raise InvalidInputError("batch_readahead must be greater than 0")
         return self
 
     def fragment_readahead(self, nfragments: Optional[int] = None) -> ScannerBuilder:
+        if nfragments is not None and _whole("fragment_readahead", nfragments) < 0:
+            raise InvalidInputError("fragment_readahead must be non-negative")
         return self
 
     def io_buffer_size(self, io_buffer_size: int) -> ScannerBuilder:
+        check_unsigned("io_buffer_size", io_buffer_size)
         return self
 
     def late_materialization(self, late_materialization: Union[bool, List[str]]) -> ScannerBuilder:
@@ -284,6 +292,11 @@ class ScannerBuilder:
 
     def to_scanner(self) -> LanceScanner:
         return LanceScanner(copy.copy(self))
+
+
+def _whole(name: str, value: Any) -> int:
+    """Text counts when it reads as a number, as pylance has it."""
+    return check_int64(name, int(value) if isinstance(value, str) else value)
 
 
 # Argument of `LanceDataset.scanner` -> method of the builder where the names differ.
@@ -854,7 +867,9 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
         return next(v for v in self.versions() if v["version"] == self.version)
 
     def checkout_version(self, version: Union[int, str, Tuple[Optional[str], Optional[int]]]) -> LanceDataset:
-        """Another version, by number, tag, or (branch, number)."""
+        """Another version, by number, tag, or (branch, number). ValueError for none."""
+        if version is None:
+            raise InvalidInputError("Version must be an int, a str or a (int, str) tuple.")
         return self._wrap(resolve(self._ds, version), self._storage_options, self._default_scan_options)
 
     def checkout_latest(self) -> None:
@@ -977,7 +992,7 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
 
         A name with dots cuts a struct down to this member; a dict gives columns of their own.
         """
-        return self._ds.take_offsets(check_sequence("indices", indices), columns, nested=True)
+        return self._ds.take_offsets(_offsets(indices), columns, nested=True)
 
     def _take_rows(self, row_ids, columns=None, *, ignore_deletions: bool = False, **kwargs) -> pa.Table:
         """Rows by row id, in the order asked for."""
@@ -994,9 +1009,8 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
         return self.to_table(columns=columns, limit=end - start, offset=start)
 
     def sample(self, num_rows: int, columns=None, randomize_order: bool = True, **kwargs) -> pa.Table:
-        """`num_rows` rows chosen at random, each at most once."""
-        total = self.count_rows()
-        rows = random.sample(range(total), min(num_rows, total))
+        """`num_rows` rows chosen at random, each at most once. ValueError when there are fewer."""
+        rows = random.sample(range(self.count_rows()), num_rows)
         if not randomize_order:
             rows.sort()
         refuse_arguments("sample", kwargs)
@@ -1009,7 +1023,7 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
         return [LanceFragment(self, i) for i in self._ds.fragment_ids()]
 
     def get_fragment(self, fragment_id: int) -> Optional[LanceFragment]:
-        fragment_id = check_int64("fragment_id", fragment_id)
+        fragment_id = check_unsigned("fragment_id", fragment_id)
         return LanceFragment(self, fragment_id) if self._ds.fragment(fragment_id) is not None else None
 
     @property
@@ -1109,24 +1123,28 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
             kept, or the call raises CommitConflictError.
         max_retries : int
             How often to try again when another commit was first.
+        commit_lock : function, optional
+            From the version that is to be made to a context that is entered around the commit.
+        commit_timeout : timedelta, optional
+            How long the commit may take, tries again included; TimeoutError then.
 
         Raises ValueError for operations that do not fit the dataset, and NotImplementedError for those that are not built:
         CreateIndex, Clone and what changes indices.
         """
-        from ._operations import LanceOperation, Transaction, commit_operation
+        from . import _commits
+        from ._operations import LanceOperation, Transaction
 
-        if not isinstance(base_uri, (str, Path, LanceDataset)):
-            raise TypeError(f"base_uri must be str, Path, or LanceDataset, got {type(base_uri)}")
+        dest = _commits.destination(base_uri, LanceDataset)
+        _commits.check_lock(commit_lock)
+        if (namespace_client is None) != (table_id is None):
+            raise ValueError("Both 'namespace_client' and 'table_id' must be provided together.")
         refuse_arguments(
             "LanceDataset.commit",
             {
-                "commit_lock": commit_lock,
                 "detached": detached,
                 "namespace_client": namespace_client,
-                "table_id": table_id,
                 "namespace_client_managed_versioning": namespace_client_managed_versioning,
                 "base_store_params": base_store_params,
-                "commit_timeout": None if commit_timeout == _COMMIT_TIMEOUT else commit_timeout,
             },
         )
         if isinstance(operation, Transaction):
@@ -1142,12 +1160,14 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
                 transaction.transaction_properties["__lance_commit_message"] = commit_message
         else:
             raise TypeError(f"operation must be a LanceOperation.BaseOperation or Transaction, got {type(operation)}")
-        engine = commit_operation(
-            base_uri._ds if isinstance(base_uri, LanceDataset) else _uri_text(base_uri),
+        engine = _commits.commit(
+            dest,
             transaction,
+            commit_lock=commit_lock,
             max_retries=max_retries,
+            commit_timeout=commit_timeout,
             stable_row_ids=bool(enable_stable_row_ids),
-            v2_manifest_paths=enable_v2_manifest_paths is not False,
+            v2_manifest_paths=enable_v2_manifest_paths,
         )
         return LanceDataset._wrap(engine, storage_options)
 
@@ -1163,8 +1183,35 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
         base_store_params=None,
         commit_timeout: Optional[timedelta] = _COMMIT_TIMEOUT,
     ):
-        """Not supported yet: raises NotImplementedError."""
-        raise refusal("LanceDataset.commit_batch")
+        """Makes one new version of several appends.
+
+        Parameters
+        ----------
+        dest : str, Path or LanceDataset
+            The dataset, which must exist.
+        transactions : list of Transaction
+            Appends; NotImplementedError for other operations. Their properties are not kept.
+        commit_lock, max_retries, commit_timeout
+            As for `commit`.
+
+        Returns a dict: "dataset" is the new version, "merged" the transaction that made it.
+        """
+        from . import _commits
+
+        target = _commits.destination(dest, LanceDataset)
+        _commits.check_lock(commit_lock)
+        refuse_arguments("LanceDataset.commit_batch", {"detached": detached, "base_store_params": base_store_params})
+        transaction = _commits.merged(transactions)
+        engine = _commits.commit(
+            target,
+            transaction,
+            commit_lock=commit_lock,
+            max_retries=max_retries,
+            commit_timeout=commit_timeout,
+            stable_row_ids=False,
+            v2_manifest_paths=enable_v2_manifest_paths,
+        )
+        return {"dataset": LanceDataset._wrap(engine, storage_options), "merged": transaction}
 
     @classmethod
     def from_pydantic_model(
@@ -1237,6 +1284,16 @@ class LanceDataset(BranchMethods, CleanupMethods, MemWalMethods, SchemaChanges, 
         return read_blob_ranges(self, blob_column, requests, selector)
 
 
+def _offsets(indices):
+    """What `take` is given, if nothing in it is negative; its types are checked by the engine."""
+    check_sequence("indices", indices)
+    if isinstance(indices, (list, tuple)):
+        for index in indices:
+            if isinstance(index, int) and index < 0:
+                check_unsigned("a row index", index)
+    return indices
+
+
 def _reopen(uri, version, storage_options, default_scan_options):
     return LanceDataset(uri, version, storage_options=storage_options, default_scan_options=default_scan_options)
 
@@ -1294,12 +1351,17 @@ def write_dataset(
     Returns the dataset at the version that was committed. `max_rows_per_group` belongs to an older file format and
     has no effect; arguments that are not built yet raise NotImplementedError.
     """
+    from . import _commits
+
+    _commits.check_place(uri, namespace_client, table_id)
+    _commits.check_lock(commit_lock)
+    if max_rows_per_group is not None:
+        check_unsigned("max_rows_per_group", max_rows_per_group)
     refuse_arguments(
         "write_dataset",
         {
             "data_cache_bytes": data_cache_bytes,
             "max_page_bytes": max_page_bytes,
-            "commit_lock": commit_lock,
             "progress": progress,
             "use_legacy_format": use_legacy_format,
             "auto_cleanup_options": auto_cleanup_options,
@@ -1310,28 +1372,28 @@ def write_dataset(
             "allow_external_blob_outside_bases": allow_external_blob_outside_bases,
             "blob_pack_file_size_threshold": blob_pack_file_size_threshold,
             "namespace_client": namespace_client,
-            "table_id": table_id,
             "session": session,
         },
     )
     if external_blob_mode != "reference":
         raise refusal(f"external_blob_mode={external_blob_mode!r}")
-    if uri is None:
-        raise ValueError("Must specify uri of the dataset")
     properties = dict(transaction_properties or {})
     if commit_message is not None:
         properties["__lance_commit_message"] = commit_message
     target = uri._ds if isinstance(uri, LanceDataset) else _uri_text(uri)
-    engine = _glaive.Dataset.write(
-        to_stream(data_obj, schema),
-        target,
-        mode=mode,
-        max_rows_per_file=max_rows_per_file,
-        max_bytes_per_file=None if max_bytes_per_file is None else check_int64("max_bytes_per_file", max_bytes_per_file),
-        data_storage_version=data_storage_version,
-        enable_stable_row_ids=enable_stable_row_ids,
-        enable_v2_manifest_paths=enable_v2_manifest_paths,
-        transaction_properties=properties or None,
-        storage_options=storage_options,
-    )
+    stream = to_stream(data_obj, schema)
+    lock = contextlib.nullcontext() if commit_lock is None else _commits.locked(commit_lock, _commits.latest_version(target))
+    with lock:
+        engine = _glaive.Dataset.write(
+            stream,
+            target,
+            mode=mode,
+            max_rows_per_file=None if max_rows_per_file is None else check_unsigned("max_rows_per_file", max_rows_per_file),
+            max_bytes_per_file=None if max_bytes_per_file is None else check_unsigned("max_bytes_per_file", max_bytes_per_file),
+            data_storage_version=data_storage_version,
+            enable_stable_row_ids=enable_stable_row_ids,
+            enable_v2_manifest_paths=enable_v2_manifest_paths,
+            transaction_properties=properties or None,
+            storage_options=storage_options,
+        )
     return LanceDataset._wrap(engine, storage_options)

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from .._glaive import validate_filter
 from ..exceptions import InvalidInputError, SchemaMismatchError
+from . import _roaring
 from ._data import to_stream
-from ._refuse import refuse_arguments
 
 
 def _written(fragment, values, replace: bool):
@@ -82,8 +82,7 @@ def merge(fragment, data_obj, left_on, right_on, schema) -> Tuple[Any, Any]:
     return metadata, new_schema
 
 
-def update_columns(fragment, data_obj, left_on, right_on, schema, with_offsets) -> Tuple[Any, List[int]]:
-    refuse_arguments("LanceFragment.update_columns", {"with_offsets": with_offsets})
+def update_columns(fragment, data_obj, left_on, right_on, schema, with_offsets):
     right, places = _joined(fragment, data_obj, left_on, right_on, schema)
     known = fragment._engine.schema
     for name in right.schema.names:
@@ -104,4 +103,8 @@ def update_columns(fragment, data_obj, left_on, right_on, schema, with_offsets) 
         arrays.append(both.take(chosen))
         fields.append(field.with_type(old[name].type))
     metadata, _, ids = _written(fragment, pa.table(arrays, schema=pa.schema(fields)), True)
-    return metadata, ids
+    if not with_offsets:
+        return metadata, ids
+    addresses = fragment.to_table(columns=[], with_row_address=True)["_rowaddr"]
+    matched = addresses.filter(pc.is_valid(places))
+    return metadata, ids, _roaring.encode(address & 0xFFFFFFFF for address in matched.to_pylist())

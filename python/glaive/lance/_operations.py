@@ -58,6 +58,12 @@ def _fragment(fragment: FragmentMetadata) -> dict:
             out["deletion_file"]["base_id"] = deletions.base_id
     if fragment.row_id_meta is not None:
         out["inline_row_ids"] = base64.b64encode(fragment.row_id_meta.inline).decode()
+    for name, meta in (
+        ("inline_created_at_versions", fragment.created_at_version_meta),
+        ("inline_last_updated_at_versions", fragment.last_updated_at_version_meta),
+    ):
+        if meta is not None:
+            out[name] = base64.b64encode(meta.inline).decode()
     return out
 
 
@@ -124,7 +130,11 @@ class LanceOperation:
 
     @dataclass
     class Update(BaseOperation):
-        """Fragments that go, those that changed, and new ones."""
+        """Fragments that go, those that changed, and new ones.
+
+        `updated_fragment_offsets`, for `update_mode="rewrite_columns"`: by fragment, which rows got new values, as
+        `LanceFragment.update_columns(with_offsets=True)` says. Without it all rows of the fragments count as changed.
+        """
 
         removed_fragment_ids: List[int] = dataclasses.field(default_factory=list)
         updated_fragments: List[FragmentMetadata] = dataclasses.field(default_factory=list)
@@ -139,8 +149,6 @@ class LanceOperation:
             _check_fragments(self.new_fragments)
 
         def _to_json(self) -> dict:
-            if self.updated_fragment_offsets:
-                raise refusal("the argument updated_fragment_offsets of LanceOperation.Update")
             modes = {"": "REWRITE_ROWS", "rewrite_rows": "REWRITE_ROWS", "rewrite_columns": "REWRITE_COLUMNS"}
             mode = modes.get(self.update_mode.lower())
             if mode is None:
@@ -153,6 +161,10 @@ class LanceOperation:
                     "fields_modified": list(self.fields_modified),
                     "fields_for_preserving_frag_bitmap": list(self.fields_for_preserving_frag_bitmap),
                     "update_mode": mode,
+                    "updated_fragment_offset_bitmaps": {
+                        str(fragment): base64.b64encode(_bitmap(bitmap)).decode()
+                        for fragment, bitmap in (self.updated_fragment_offsets or {}).items()
+                    },
                 }
             }
 
@@ -298,7 +310,13 @@ def _schema_of(operation):
     return schema.to_pyarrow(), ids
 
 
-def commit_operation(dest, transaction: Transaction, *, max_retries, stable_row_ids, v2_manifest_paths) -> _Engine:
+def _bitmap(value) -> bytes:
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise TypeError(f"updated_fragment_offsets must be bytes by fragment id, got {type(value)}")
+    return bytes(value)
+
+
+def commit_operation(dest, transaction: Transaction, *, max_retries, stable_row_ids, v2_manifest_paths, timeout=None) -> _Engine:
     """Commits on top of what came since `read_version`, if that does not conflict."""
     operation = transaction.operation
     if not isinstance(operation, LanceOperation.BaseOperation):
@@ -316,4 +334,5 @@ def commit_operation(dest, transaction: Transaction, *, max_retries, stable_row_
         max_retries=max_retries,
         stable_row_ids=stable_row_ids,
         v2_manifest_paths=v2_manifest_paths,
+        timeout=timeout,
     )

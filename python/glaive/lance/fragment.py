@@ -99,6 +99,30 @@ class RowIdMeta:
 
 
 @dataclass
+class RowDatasetVersionMeta:
+    """The versions in which a fragment's rows were made, or changed last, as the manifest stores them."""
+
+    inline: bytes
+
+    def asdict(self) -> dict:
+        return {"inline": list(self.inline)}
+
+    def json(self) -> str:
+        return json.dumps(self.asdict())
+
+    @staticmethod
+    def from_json(json: str) -> RowDatasetVersionMeta:
+        return RowDatasetVersionMeta(bytes(_parse(json)["inline"]))
+
+    @staticmethod
+    def _of(value) -> Optional[RowDatasetVersionMeta]:
+        """Of bytes or a dict, or None."""
+        if value is None:
+            return None
+        return RowDatasetVersionMeta(bytes(value["inline"] if isinstance(value, dict) else value))
+
+
+@dataclass
 class FragmentMetadata:
     """What the manifest says about a fragment."""
 
@@ -107,6 +131,8 @@ class FragmentMetadata:
     physical_rows: int
     deletion_file: Optional[DeletionFile] = None
     row_id_meta: Optional[RowIdMeta] = None
+    created_at_version_meta: Optional[RowDatasetVersionMeta] = None
+    last_updated_at_version_meta: Optional[RowDatasetVersionMeta] = None
 
     @property
     def num_deletions(self) -> int:
@@ -138,6 +164,13 @@ class FragmentMetadata:
             "physical_rows": self.physical_rows,
             "deletion_file": None if self.deletion_file is None else self.deletion_file.asdict(),
             "row_id_meta": None if self.row_id_meta is None else self.row_id_meta.asdict(),
+            **{
+                name: None if meta is None else meta.asdict()
+                for name, meta in (
+                    ("created_at_version_meta", self.created_at_version_meta),
+                    ("last_updated_at_version_meta", self.last_updated_at_version_meta),
+                )
+            },
         }
 
     @staticmethod
@@ -150,6 +183,8 @@ class FragmentMetadata:
             physical_rows=data["physical_rows"],
             deletion_file=None if deletions is None else DeletionFile(**deletions),
             row_id_meta=None if row_ids is None else RowIdMeta(bytes(row_ids["Inline"])),
+            created_at_version_meta=RowDatasetVersionMeta._of(data.get("created_at_version_meta")),
+            last_updated_at_version_meta=RowDatasetVersionMeta._of(data.get("last_updated_at_version_meta")),
         )
 
     @staticmethod
@@ -164,6 +199,8 @@ class FragmentMetadata:
             physical_rows=info["physical_rows"],
             deletion_file=deletions,
             row_id_meta=None if row_ids is None else RowIdMeta(row_ids),
+            created_at_version_meta=RowDatasetVersionMeta._of(info.get("created_at_version_meta")),
+            last_updated_at_version_meta=RowDatasetVersionMeta._of(info.get("last_updated_at_version_meta")),
         )
 
 
@@ -417,10 +454,11 @@ class LanceFragment(pa.dataset.Fragment):
         schema=None,
         *,
         with_offsets: bool = False,
-    ) -> Tuple[FragmentMetadata, List[int]]:
+    ):
         """Writes columns anew: the values of `data_obj` where its `right_on` equals `left_on`, elsewhere those there are.
 
-        Returns the fragment and the ids of the fields, for `LanceOperation.Update` with `update_mode="rewrite_columns"`.
+        Returns the fragment and the ids of the fields, for `LanceOperation.Update` with `update_mode="rewrite_columns"`;
+        `with_offsets` also which rows got new values, for its `updated_fragment_offsets`.
         """
         from ._fragment_columns import update_columns
 
