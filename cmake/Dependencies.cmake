@@ -35,6 +35,7 @@ find_package(Threads REQUIRED)
 
 find_path(ROARING_INCLUDE roaring/roaring.h REQUIRED)
 find_library(ROARING_LIBRARY roaring REQUIRED)
+find_path(NLOHMANN_JSON_INCLUDE nlohmann/json.hpp REQUIRED)
 add_library(Roaring::roaring INTERFACE IMPORTED)
 target_include_directories(Roaring::roaring INTERFACE ${ROARING_INCLUDE})
 target_link_libraries(Roaring::roaring INTERFACE ${ROARING_LIBRARY})

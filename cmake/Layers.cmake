@@ -1,13 +1,15 @@
 # One static library per folder of src/, its *_test.cc in one test binary named <layer>_test.
-# New files are picked up by themselves: no list of sources to keep.
+# New files are picked up by themselves: no list of sources to keep. A folder in a folder, as
+# index/text, has names with an underscore: glaive_index_text.
 function(glaive_layer_common name)
   cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
   target_include_directories(glaive_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
   target_link_libraries(glaive_${name} PUBLIC ${ARG_DEPENDS} glaive_arrow Threads::Threads PRIVATE glaive_warnings)
 endfunction()
 
-function(glaive_layer_tests name)
-  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*_test.cc)
+function(glaive_layer_tests folder)
+  string(REPLACE "/" "_" name ${folder})
+  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*_test.cc)
   if(GLAIVE_TESTS AND tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE glaive_${name} glaive_warnings GTest::gtest GTest::gmock GTest::gtest_main)
@@ -22,8 +24,9 @@ function(glaive_layer_tests name)
   endif()
 endfunction()
 
-function(glaive_layer name)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
+function(glaive_layer folder)
+  string(REPLACE "/" "_" name ${folder})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cc)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   if(NOT sources)  # a layer of headers only
     file(WRITE ${CMAKE_BINARY_DIR}/empty_${name}.cc "")
@@ -31,7 +34,7 @@ function(glaive_layer name)
   endif()
   add_library(glaive_${name} STATIC ${sources})
   glaive_layer_common(${name} ${ARGN})
-  glaive_layer_tests(${name})
+  glaive_layer_tests(${folder})
 endfunction()
 
 # Protobuf messages: src/format/*.proto, included as "format/<name>.pb.h".

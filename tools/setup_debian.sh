@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build ccache mold pkg-config git ca-certificates
-  protobuf-compiler libprotobuf-dev libroaring-dev
+  protobuf-compiler libprotobuf-dev libroaring-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev libsimde-dev
   qemu-user clang-14 libclang-rt-14-dev llvm-14 clang-format-14
   patchelf strace python3-venv python3-dev

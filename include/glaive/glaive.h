@@ -361,4 +361,9 @@ class Connection {
 // handle).
 Result<Connection> Connect(const std::string& uri, const ConnectOptions& options = {});
 
+// Ends the upkeep that runs by itself in this process, for good: what it is at is given
+// up (nothing is lost; a later process goes on). It is called at exit too. A program that
+// exits from amid its work while statics of its own still use Glaive calls it first.
+void StopBackgroundWork();
+
 }  // namespace glaive

@@ -7,6 +7,7 @@
 #include <arrow/api.h>
 #include <arrow/compute/api.h>
 
+#include "db/lsm_owned.h"
 #include "exec/row_bytes.h"
 #include "exec/select_columns.h"
 #include "format/memwal.pb.h"
@@ -173,14 +174,6 @@ Result<std::shared_ptr<memwal::ShardWriter>> LsmPath::Writer(
   return writer;
 }
 
-Status LsmPath::ClaimAll() const {
-  GLAIVE_ASSIGN_OR_RETURN(auto shards, memwal::ListShards(*base_->env().store));
-  for (const memwal::ShardId& shard : shards) {
-    GLAIVE_RETURN_NOT_OK(Writer(shard).status());
-  }
-  return Status::OK();
-}
-
 Result<memwal::LsmSnapshot::Ptr> LsmPath::Fresh() const {
   table::Dataset::Ptr base = base_;
   // What moved is merged by ourselves.
@@ -231,17 +224,26 @@ Status ShardBatches::Add(const LsmPath& path, const BatchPtr& batch) {
   return Status::OK();
 }
 
-Status PutAll(const LsmPath& path, ShardBatches* pending, bool count,
-              LsmWriteOutcome* outcome) {
+Status PutAll(const LsmPath& path, const OwnedShards* owned, ShardBatches* pending,
+              bool count, LsmWriteOutcome* outcome) {
   // Claimed before the keys are looked up, so that what is counted cannot change under
   // another process's hands.
   std::vector<std::shared_ptr<memwal::ShardWriter>> writers;
   for (const auto& [shard, batches] : pending->shards()) {
+    if (owned != nullptr) {
+      writers.push_back(owned->writer(shard));
+      continue;
+    }
     GLAIVE_ASSIGN_OR_RETURN(auto writer, path.Writer(shard));
     writers.push_back(std::move(writer));
   }
   if (count && !writers.empty()) {
-    GLAIVE_ASSIGN_OR_RETURN(const auto snapshot, path.Fresh());
+    memwal::LsmSnapshot::Ptr snapshot;
+    if (owned != nullptr) {
+      snapshot = owned->snapshot();
+    } else {
+      GLAIVE_ASSIGN_OR_RETURN(snapshot, path.Fresh());
+    }
     for (const auto& [shard, batches] : pending->shards()) {
       GLAIVE_RETURN_NOT_OK(CountKeys(path, batches, snapshot, outcome));
     }
@@ -258,12 +260,12 @@ Status PutAll(const LsmPath& path, ShardBatches* pending, bool count,
   return Status::OK();
 }
 
-Status DeleteAll(const LsmPath& path, ShardBatches* pending) {
+Status DeleteAll(const LsmPath& path, const OwnedShards& owned, ShardBatches* pending) {
   for (const auto& [shard, batches] : pending->shards()) {
-    GLAIVE_ASSIGN_OR_RETURN(const auto writer, path.Writer(shard));
+    memwal::ShardWriter& writer = *owned.writer(shard);
     GLAIVE_RETURN_NOT_OK(
         InPieces(batches, path.put_rows(),
-                 [&](const BatchVector& piece) { return writer->Delete(piece); }));
+                 [&](const BatchVector& piece) { return writer.Delete(piece); }));
   }
   pending->Clear();
   return Status::OK();

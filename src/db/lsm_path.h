@@ -24,6 +24,8 @@
 
 namespace glaive::db {
 
+class OwnedShards;
+
 // What one put holds at most: more is cut, so that a long stream stays within memory.
 inline constexpr int64_t kLsmPutRows = 65536;
 inline constexpr int64_t kLsmPutBytes = int64_t{32} << 20;
@@ -47,9 +49,6 @@ class LsmPath {
   bool rows_may_move() const { return rows_may_move_; }
 
   Result<std::shared_ptr<memwal::ShardWriter>> Writer(const memwal::ShardId& shard) const;
-  // Claims the shards that exist, so that nobody else changes their rows between their
-  // being read and written.
-  Status ClaimAll() const;
   // Everything that is acknowledged.
   Result<memwal::LsmSnapshot::Ptr> Fresh() const;
   // Brings the fresh rows of these shards into the base. Not to be called while a turn
@@ -84,10 +83,13 @@ class ShardBatches {
 };
 
 // Upserts `pending` and clears it; counts what is new and what replaces a row if `count`.
-Status PutAll(const LsmPath& path, ShardBatches* pending, bool count,
-              LsmWriteOutcome* outcome);
+// Through the writers of `owned`, which must cover it, or, when that is null, through
+// whichever are open.
+Status PutAll(const LsmPath& path, const OwnedShards* owned, ShardBatches* pending,
+              bool count, LsmWriteOutcome* outcome);
 // Deletes the keys of `pending`, whose rows need hold no other column, and clears it.
-Status DeleteAll(const LsmPath& path, ShardBatches* pending);
+// `owned` must cover it.
+Status DeleteAll(const LsmPath& path, const OwnedShards& owned, ShardBatches* pending);
 
 // Shards in which keys of `pending` are fresh although they belong to another one now.
 Result<std::vector<memwal::ShardId>> ShardsBeside(

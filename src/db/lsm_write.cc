@@ -7,6 +7,7 @@
 
 #include "db/coerce.h"
 #include "db/lsm.h"
+#include "db/lsm_owned.h"
 #include "db/lsm_path.h"
 #include "exec/assignments.h"
 #include "exec/row_bytes.h"
@@ -22,13 +23,13 @@ namespace {
 using BatchPtr = std::shared_ptr<arrow::RecordBatch>;
 using memwal::BatchVector;
 
-// How often rows that move may find their shards busy again.
-constexpr int kMostMoves = 16;
+// How often a call may find that others have written to its shards meanwhile.
+constexpr int kMostAttempts = 16;
 
-Status MovesLost(const LsmPath& path) {
+Status WritersLost(const LsmPath& path) {
   return RetryableConflict("rows of table ", path.base()->env().store->root(),
-                           " that move to another shard are written all the time by "
-                           "others; try again later");
+                           " that this call changes are written all the time by others; "
+                           "try again later");
 }
 
 // Columns in the table's order; missing nullable ones become null.
@@ -69,23 +70,30 @@ Result<std::shared_ptr<arrow::RecordBatchReader>> ReadChosen(
   return memwal::LsmScan(snapshot, std::move(options));
 }
 
+std::set<memwal::ShardId> ShardsOf(const ShardBatches& pending) {
+  std::set<memwal::ShardId> shards;
+  for (const auto& [shard, batches] : pending.shards()) shards.insert(shard);
+  return shards;
+}
+
 // Puts rows of which some may come to belong to another shard than before. A key is fresh
 // in one shard at a time: where it is in another one, that one is merged first.
 Status PutMoving(const LsmPath& path, ShardBatches* pending,
                  const LsmWriteOptions& options, LsmWriteOutcome* outcome) {
   if (pending->rows() == 0) return Status::OK();
-  for (int attempt = 0; attempt < kMostMoves; ++attempt) {
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     GLAIVE_ASSIGN_OR_RETURN(
         table::WriterTurn turn,
         path.base()->TakeTurn(table::TurnKind::kAlone, options.cancel));
-    GLAIVE_RETURN_NOT_OK(path.ClaimAll());
-    GLAIVE_ASSIGN_OR_RETURN(const auto snapshot, path.Fresh());
-    GLAIVE_ASSIGN_OR_RETURN(const auto beside, ShardsBeside(path, *pending, snapshot));
-    if (beside.empty()) return PutAll(path, pending, options.count, outcome);
+    GLAIVE_ASSIGN_OR_RETURN(const auto owned,
+                            OwnedShards::Claim(path, ShardsOf(*pending), options.cancel));
+    GLAIVE_ASSIGN_OR_RETURN(const auto beside,
+                            ShardsBeside(path, *pending, owned.snapshot()));
+    if (beside.empty()) return PutAll(path, &owned, pending, options.count, outcome);
     turn.GiveBack();
     GLAIVE_RETURN_NOT_OK(path.Merge(beside, options.cancel));
   }
-  return MovesLost(path);
+  return WritersLost(path);
 }
 
 }  // namespace
@@ -108,7 +116,7 @@ Result<LsmWriteOutcome> LsmUpsert(const table::Dataset::Ptr& base,
   }
   const auto put = [&] {
     return moves ? PutMoving(path, &pending, options, &outcome)
-                 : PutAll(path, &pending, options.count, &outcome);
+                 : PutAll(path, nullptr, &pending, options.count, &outcome);
   };
   while (true) {
     BatchPtr batch;
@@ -150,10 +158,6 @@ Result<LsmWriteOutcome> LsmDelete(const table::Dataset::Ptr& base,
                                   const std::string& predicate,
                                   const LsmWriteOptions& options) {
   GLAIVE_ASSIGN_OR_RETURN(const LsmPath path, LsmPath::Make(base, options));
-  GLAIVE_ASSIGN_OR_RETURN(const table::WriterTurn turn,
-                          base->TakeTurn(table::TurnKind::kAlone, options.cancel));
-  GLAIVE_RETURN_NOT_OK(path.ClaimAll());
-  GLAIVE_ASSIGN_OR_RETURN(const auto snapshot, path.Fresh());
   // The key, and what decides the shard.
   std::vector<std::string> columns = path.schema().key_names();
   for (const std::string& name : path.shard_columns()) {
@@ -161,28 +165,40 @@ Result<LsmWriteOutcome> LsmDelete(const table::Dataset::Ptr& base,
       columns.push_back(name);
     }
   }
-  GLAIVE_ASSIGN_OR_RETURN(auto chosen,
-                          ReadChosen(snapshot, predicate, columns, options.cancel));
+  GLAIVE_ASSIGN_OR_RETURN(const table::WriterTurn turn,
+                          base->TakeTurn(table::TurnKind::kAlone, options.cancel));
   LsmWriteOutcome outcome;
-  const auto flush = [&](ShardBatches* pending) -> Status {
-    const int64_t rows = pending->rows();
-    GLAIVE_RETURN_NOT_OK(DeleteAll(path, pending));
-    outcome.num_deleted_rows += rows;
-    return Status::OK();
-  };
-  ShardBatches pending;
-  while (true) {
-    BatchPtr batch;
-    GLAIVE_RETURN_NOT_OK(chosen->ReadNext(&batch));
-    if (batch == nullptr) break;
-    if (batch->num_rows() == 0) continue;
-    if (pending.rows() > 0 && pending.rows() + batch->num_rows() > path.put_rows()) {
-      GLAIVE_RETURN_NOT_OK(flush(&pending));
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    GLAIVE_ASSIGN_OR_RETURN(auto owned, OwnedShards::Claim(path, {}, options.cancel));
+    GLAIVE_ASSIGN_OR_RETURN(
+        auto chosen, ReadChosen(owned.snapshot(), predicate, columns, options.cancel));
+    // False: what was chosen may be out of date; what is deleted is not chosen again.
+    const auto flush = [&](ShardBatches* pending) -> Result<bool> {
+      GLAIVE_ASSIGN_OR_RETURN(const bool covered, owned.Cover(path, *pending));
+      if (!covered) return false;
+      const int64_t rows = pending->rows();
+      GLAIVE_RETURN_NOT_OK(DeleteAll(path, owned, pending));
+      outcome.num_deleted_rows += rows;
+      return true;
+    };
+    ShardBatches pending;
+    bool valid = true;
+    while (valid) {
+      BatchPtr batch;
+      GLAIVE_RETURN_NOT_OK(chosen->ReadNext(&batch));
+      if (batch == nullptr) break;
+      if (batch->num_rows() == 0) continue;
+      if (pending.rows() > 0 && pending.rows() + batch->num_rows() > path.put_rows()) {
+        GLAIVE_ASSIGN_OR_RETURN(valid, flush(&pending));
+      }
+      if (valid) GLAIVE_RETURN_NOT_OK(pending.Add(path, batch));
     }
-    GLAIVE_RETURN_NOT_OK(pending.Add(path, batch));
+    if (valid) {
+      GLAIVE_ASSIGN_OR_RETURN(valid, flush(&pending));
+    }
+    if (valid) return outcome;
   }
-  GLAIVE_RETURN_NOT_OK(flush(&pending));
-  return outcome;
+  return WritersLost(path);
 }
 
 namespace {
@@ -234,10 +250,19 @@ Result<BatchPtr> NewRows(const UpdateColumns& update, const BatchPtr& old) {
   return arrow::RecordBatch::Make(old->schema(), old->num_rows(), std::move(arrays));
 }
 
-// Updates that leave every row where it is, piece by piece.
-Status UpdateInPlace(const LsmPath& path, const UpdateColumns& changes,
-                     arrow::RecordBatchReader& chosen, LsmWriteOutcome* outcome) {
+// Updates that leave every row where it is, piece by piece. False: nothing was written
+// since what was chosen may be out of date.
+Result<bool> UpdateInPlace(const LsmPath& path, const UpdateColumns& changes,
+                           OwnedShards* owned, arrow::RecordBatchReader& chosen,
+                           LsmWriteOutcome* outcome) {
   ShardBatches rows;
+  const auto put = [&]() -> Result<bool> {
+    GLAIVE_ASSIGN_OR_RETURN(const bool covered, owned->Cover(path, rows));
+    if (!covered && outcome->num_rows > 0) return WritersLost(path);
+    if (!covered) return false;
+    GLAIVE_RETURN_NOT_OK(PutAll(path, owned, &rows, /*count=*/false, outcome));
+    return true;
+  };
   while (true) {
     BatchPtr batch;
     GLAIVE_RETURN_NOT_OK(chosen.ReadNext(&batch));
@@ -246,11 +271,12 @@ Status UpdateInPlace(const LsmPath& path, const UpdateColumns& changes,
     GLAIVE_ASSIGN_OR_RETURN(const BatchPtr made, NewRows(changes, batch));
     if (rows.rows() > 0 && (rows.rows() + made->num_rows() > path.put_rows() ||
                             rows.bytes() + exec::RowBytes(*made) > kLsmPutBytes)) {
-      GLAIVE_RETURN_NOT_OK(PutAll(path, &rows, /*count=*/false, outcome));
+      GLAIVE_ASSIGN_OR_RETURN(const bool covered, put());
+      if (!covered) return false;
     }
     GLAIVE_RETURN_NOT_OK(rows.Add(path, made));
   }
-  return PutAll(path, &rows, /*count=*/false, outcome);
+  return put();
 }
 
 // Rows that get another key, or perhaps another shard.
@@ -297,22 +323,29 @@ Result<LsmWriteOutcome> LsmUpdate(const table::Dataset::Ptr& base,
                           BindUpdate(path, update.assignments));
   const bool moves =
       path.rows_may_move() && (changes.changes_key || changes.changes_shard);
-  for (int attempt = 0; attempt < kMostMoves; ++attempt) {
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     GLAIVE_ASSIGN_OR_RETURN(table::WriterTurn turn,
                             base->TakeTurn(table::TurnKind::kAlone, options.cancel));
-    GLAIVE_RETURN_NOT_OK(path.ClaimAll());
-    GLAIVE_ASSIGN_OR_RETURN(const auto snapshot, path.Fresh());
-    GLAIVE_ASSIGN_OR_RETURN(
-        auto chosen, ReadChosen(snapshot, update.where, std::nullopt, options.cancel));
+    GLAIVE_ASSIGN_OR_RETURN(auto owned, OwnedShards::Claim(path, {}, options.cancel));
+    GLAIVE_ASSIGN_OR_RETURN(auto chosen, ReadChosen(owned.snapshot(), update.where,
+                                                    std::nullopt, options.cancel));
     LsmWriteOutcome outcome;
     if (!moves && !changes.changes_key) {
-      GLAIVE_RETURN_NOT_OK(UpdateInPlace(path, changes, *chosen, &outcome));
+      GLAIVE_ASSIGN_OR_RETURN(const bool valid,
+                              UpdateInPlace(path, changes, &owned, *chosen, &outcome));
+      if (!valid) continue;
       outcome.num_updated_rows = outcome.num_rows;
       return outcome;
     }
     GLAIVE_ASSIGN_OR_RETURN(Moved moved, PlanMoves(path, changes, *chosen));
+    GLAIVE_ASSIGN_OR_RETURN(bool covered, owned.Cover(path, moved.put));
+    if (covered) {
+      GLAIVE_ASSIGN_OR_RETURN(covered, owned.Cover(path, moved.remove));
+    }
+    if (!covered) continue;
     if (moves) {
-      GLAIVE_ASSIGN_OR_RETURN(const auto beside, ShardsBeside(path, moved.put, snapshot));
+      GLAIVE_ASSIGN_OR_RETURN(const auto beside,
+                              ShardsBeside(path, moved.put, owned.snapshot()));
       if (!beside.empty()) {
         turn.GiveBack();
         GLAIVE_RETURN_NOT_OK(path.Merge(beside, options.cancel));
@@ -320,12 +353,12 @@ Result<LsmWriteOutcome> LsmUpdate(const table::Dataset::Ptr& base,
       }
     }
     // New rows first: a crash in between leaves both, and loses nothing.
-    GLAIVE_RETURN_NOT_OK(PutAll(path, &moved.put, /*count=*/false, &outcome));
-    GLAIVE_RETURN_NOT_OK(DeleteAll(path, &moved.remove));
+    GLAIVE_RETURN_NOT_OK(PutAll(path, &owned, &moved.put, /*count=*/false, &outcome));
+    GLAIVE_RETURN_NOT_OK(DeleteAll(path, owned, &moved.remove));
     outcome.num_rows = outcome.num_updated_rows = moved.rows;
     return outcome;
   }
-  return MovesLost(path);
+  return WritersLost(path);
 }
 
 }  // namespace glaive::db

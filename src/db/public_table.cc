@@ -7,6 +7,7 @@
 #include "exec/scan.h"
 #include "exec/select_columns.h"
 #include "glaive/glaive.h"
+#include "runtime/process_worker.h"
 
 namespace glaive {
 namespace {
@@ -211,5 +212,7 @@ Status Table::DeleteTag(const std::string& tag) {
   GLAIVE_ASSIGN_OR_RETURN(auto dataset, impl_->Snapshot());
   return dataset->DeleteTag(tag);
 }
+
+void StopBackgroundWork() { StopProcessWorkers(); }
 
 }  // namespace glaive

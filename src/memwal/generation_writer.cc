@@ -18,11 +18,13 @@
 #include <arrow/type.h>
 
 #include "file/schema.h"
+#include "format/inverted_index.pb.h"
 #include "format/table.pb.h"
 #include "io/object_store.h"
 #include "memwal/bloom.h"
 #include "memwal/btree_files.h"
 #include "memwal/pk_sidecar.h"
+#include "memwal/text_index_files.h"
 #include "memwal/vector_index_files.h"
 #include "runtime/runtime.h"
 #include "table/deletion_file.h"
@@ -44,6 +46,7 @@ constexpr int64_t kBtreePageRows = 4096;
 // Without content: what is in them is in the index file as well.
 constexpr char kVectorDetails[] = "/lance.index.pb.VectorIndexDetails";
 constexpr int kVectorIndexVersion = 1;
+constexpr char kTextDetails[] = "/lance.table.InvertedIndexDetails";
 // The first and only version of a generation, and its only fragment.
 constexpr uint64_t kVersion = 1;
 constexpr uint32_t kFragment = 0;
@@ -119,7 +122,8 @@ class GenerationWriter {
         rows_(rows),
         options_(options),
         indices_(options.btree_indices.size()),
-        vector_indices_(options.vector_indices.size()) {}
+        vector_indices_(options.vector_indices.size()),
+        text_indices_(options.text_indices.size()) {}
 
   Status Run() {
     const FreshSchema& schema = rows_.schema();
@@ -138,6 +142,9 @@ class GenerationWriter {
     }
     for (size_t i = 0; i < vector_indices_.size(); ++i) {
       tasks.push_back([this, i] { return WriteVectorIndex(i); });
+    }
+    for (size_t i = 0; i < text_indices_.size(); ++i) {
+      tasks.push_back([this, i] { return WriteTextIndex(i); });
     }
     tasks.push_back([this] { return WriteBloom(); });
     if (!keys_.empty()) {
@@ -231,6 +238,27 @@ class GenerationWriter {
     return Status::OK();
   }
 
+  // Left out when there is no token to find.
+  Status WriteTextIndex(size_t i) {
+    const GenerationTextIndex& wanted = options_.text_indices[i];
+    GLAIVE_ASSIGN_OR_RETURN(auto parts, ColumnParts(rows_.batches(), wanted.column));
+    if (parts.empty()) return UnknownColumn(wanted.name, wanted.column);
+    const std::string uuid = table::NewUuidBytes();
+    // The version of files that upstream gives its own, whatever the table's.
+    auto any = WriteTextIndexFiles(
+        *env_.store, std::string(kIndicesDir) + "/" + table::FormatUuid(uuid),
+        arrow::ChunkedArray(std::move(parts)), wanted.params, file::FileVersion::k2_0,
+        env_.runtime->memory());
+    if (!any.ok()) return WithContext(any.status(), "index '" + wanted.name + "'");
+    if (!*any) return Status::OK();
+    GLAIVE_ASSIGN_OR_RETURN(
+        text_indices_[i],
+        Entry(uuid, wanted.name, wanted.column, kTextDetails, text::kTextIndexVersion));
+    text_indices_[i]->mutable_index_details()->set_value(
+        text::ToDetails(wanted.params).SerializeAsString());
+    return Status::OK();
+  }
+
   static Status UnknownColumn(const std::string& index, const std::string& path) {
     return InvalidInput("index '", index, "' is over column '", path,
                         "', which the shard's writer does not know: open it again");
@@ -268,8 +296,10 @@ class GenerationWriter {
     ready.fragments.push_back(std::move(fragment_));
     lance::table::IndexSection section;
     for (IndexMetadata& index : indices_) *section.add_indices() = std::move(index);
-    for (std::optional<IndexMetadata>& index : vector_indices_) {
-      if (index) *section.add_indices() = std::move(*index);
+    for (auto* indices : {&text_indices_, &vector_indices_}) {
+      for (std::optional<IndexMetadata>& index : *indices) {
+        if (index) *section.add_indices() = std::move(*index);
+      }
     }
     if (section.indices_size() > 0) ready.index_section = section.SerializeAsString();
     return table::CreateReadyDataset(env_, ready);
@@ -284,6 +314,7 @@ class GenerationWriter {
   std::vector<IndexMetadata> indices_;  // as options_.btree_indices
   // As options_.vector_indices; unset: no vectors.
   std::vector<std::optional<IndexMetadata>> vector_indices_;
+  std::vector<std::optional<IndexMetadata>> text_indices_;  // unset: no tokens
 };
 
 }  // namespace

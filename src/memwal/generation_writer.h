@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "file/version.h"
 #include "format/memwal.pb.h"
+#include "index/text/tokenizer_params.h"
 #include "memwal/memtable.h"
 #include "memwal/names.h"
 #include "table/dataset.h"
@@ -23,12 +24,20 @@ struct GenerationVectorIndex {
   std::string metric;  // "l2", "cosine" or "dot"
 };
 
+// A full-text index that a generation gets.
+struct GenerationTextIndex {
+  std::string name;
+  std::string column;  // IsTextIndexType
+  text::TokenizerParams params;
+};
+
 struct GenerationOptions {
   file::FileVersion file_version = file::kDefaultFileVersion;  // the base table's
   // Names of scalar indices of the base that the generation gets as well (BTree on one
   // column); name and column.
   std::vector<std::pair<std::string, std::string>> btree_indices;
   std::vector<GenerationVectorIndex> vector_indices;
+  std::vector<GenerationTextIndex> text_indices;
 };
 
 // Writes all rows of `rows` in their order into a new directory of the shard (`base`: the

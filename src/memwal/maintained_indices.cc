@@ -13,8 +13,10 @@
 #include "file/schema.h"
 #include "format/memwal.pb.h"
 #include "format/table.pb.h"
+#include "index/text/index_params.h"
 #include "io/object_store.h"
 #include "memwal/btree_files.h"
+#include "memwal/text_index_files.h"
 #include "memwal/vector_index_files.h"
 #include "table/index_section.h"
 
@@ -66,6 +68,29 @@ Result<std::string> MetricOf(const table::Dataset& base, const IndexMetadata& in
                       "', whose metric is hamming; leave it out of maintained_indexes");
 }
 
+// How a full-text index makes tokens, which memtables can do, too.
+Result<GenerationTextIndex> TextIndexOf(const table::Dataset& base,
+                                        const IndexMetadata& index) {
+  std::vector<std::string> path;
+  const file::Field* column = IndexedColumn(base, index, &path);
+  if (column == nullptr || !IsTextIndexType(*column->type)) {
+    return NotSupported("maintaining index '", index.name(),
+                        "': only full-text indices of one column of texts or lists of "
+                        "texts can be",
+                        column == nullptr ? std::string()
+                                          : "; column '" + file::FormatFieldPath(path) +
+                                                "' is " + column->type->ToString(),
+                        ". Leave it out of maintained_indexes");
+  }
+  GenerationTextIndex found{index.name(), file::FormatFieldPath(path), {}};
+  GLAIVE_ASSIGN_OR_RETURN(found.params, text::ReadIndexParams(base, index));
+  if (Status status = text::CheckTokenizerParams(found.params); !status.ok()) {
+    return WithContext(status, "maintaining index '" + index.name() +
+                                   "' (leave it out of maintained_indexes)");
+  }
+  return found;
+}
+
 class Finder {
  public:
   Finder(const table::Dataset& base, bool all, GenerationOptions* options)
@@ -91,19 +116,22 @@ class Finder {
                  ? Status::OK()
                  : metric.status();
     }
+    if (kind == "InvertedIndexDetails") {
+      auto found = TextIndexOf(base_, index);
+      if (found.ok()) {
+        options_.text_indices.push_back(std::move(*found));
+        return Status::OK();
+      }
+      return all_ && KindOf(found.status()) == ErrorKind::kNotSupported ? Status::OK()
+                                                                        : found.status();
+    }
     if (all_) return Status::OK();
     if (kind == "VectorIndexDetails") return CheckVectorIndex(base_, index);
-    if (kind == "InvertedIndexDetails") {
-      return NotSupported("index '", index.name(), "' has type ",
-                          index.index_details().type_url(),
-                          ", which the fresh tier cannot maintain yet; leave it out of "
-                          "maintained_indexes");
-    }
     return NotSupported("index '", index.name(), "' has type ",
                         index.index_details().type_url(),
                         ", which no registered plugin maintains. Supported: "
-                        "[BTreeIndexDetails, VectorIndexDetails] of one column; leave it "
-                        "out of maintained_indexes");
+                        "[BTreeIndexDetails, VectorIndexDetails, InvertedIndexDetails] "
+                        "of one column; leave it out of maintained_indexes");
   }
 
  private:
@@ -125,6 +153,10 @@ Status CheckVectorIndex(const table::Dataset& base, const IndexMetadata& index) 
                                               "' is " + column->type->ToString(),
                       ". Leave it out of maintained_indexes (fresh rows are searched "
                       "exactly)");
+}
+
+Status CheckTextIndex(const table::Dataset& base, const IndexMetadata& index) {
+  return TextIndexOf(base, index).status();
 }
 
 Status FindMaintainedIndices(const table::Dataset& base, const MemWalDetails& details,

@@ -16,9 +16,15 @@ namespace glaive::memwal {
 Status CheckVectorIndex(const table::Dataset& base,
                         const lance::table::IndexMetadata& index);
 
-// BTree indices of one column, and vector indices over fixed-size lists of float32. All
-// that the table has when it says so, leaving out what cannot be maintained; otherwise
-// those that it names: NotSupported or InvalidInput says which one cannot be.
+// NotSupported, by name, for a full-text index over a column, or with a tokenizer, that
+// is not built; Corruption.
+Status CheckTextIndex(const table::Dataset& base,
+                      const lance::table::IndexMetadata& index);
+
+// BTree indices of one column, vector indices over fixed-size lists of float32, and
+// full-text indices. All that the table has when it says so, leaving out what cannot be
+// maintained; otherwise those that it names: NotSupported or InvalidInput says which one
+// cannot be.
 Status FindMaintainedIndices(const table::Dataset& base, const MemWalDetails& details,
                              GenerationOptions* options);
 

@@ -76,7 +76,9 @@ Status CheckMaintainable(const table::Dataset& base,
   const std::string_view type = std::string_view(url).substr(url.rfind('.') + 1);
   for (const std::string_view known : kMaintainable) {
     if (type != known) continue;
-    return type == "VectorIndexDetails" ? CheckVectorIndex(base, *found) : Status::OK();
+    if (type == "VectorIndexDetails") return CheckVectorIndex(base, *found);
+    if (type == "InvertedIndexDetails") return CheckTextIndex(base, *found);
+    return Status::OK();
   }
   return InvalidInput("index '", name, "' has type ", url,
                       ", which no registered plugin maintains. Supported: "

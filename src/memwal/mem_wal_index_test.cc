@@ -112,7 +112,13 @@ TEST_F(MemWalIndexTest, MaintainedIndexes) {
           "index 'bm' has type /lance.table.BitmapIndexDetails, which no registered "
           "plugin maintains. Supported: [BTreeIndexDetails, VectorIndexDetails, "
           "InvertedIndexDetails]");
+  // Of an index of texts its files must say how it makes tokens, and of which column.
+  base = WithIndex(base, "fx", "/lance.table.InvertedIndexDetails");
   InitializeOptions options;
+  options.maintained_indexes = {"fx"};
+  auto numbers = Initialize(base, options);
+  EXPECT_KIND(ErrorKind::kNotSupported, numbers.status());
+  EXPECT_NE(numbers.status().message().find("'fx'"), std::string::npos);
   options.maintained_indexes = {"bt"};
   ASSERT_OK_AND_ASSIGN(const auto with, Initialize(base, options));
   ASSERT_OK_AND_ASSIGN(const auto details, ReadDetails(*with));
@@ -122,7 +128,7 @@ TEST_F(MemWalIndexTest, MaintainedIndexes) {
   EXPECT_FALSE(details->maintain_all_indexes());
   // Other indices stay.
   ASSERT_OK_AND_ASSIGN(const auto without, Drop(with));
-  EXPECT_EQ(Section(*without).indices_size(), 2);
+  EXPECT_EQ(Section(*without).indices_size(), 3);
 }
 
 TEST_F(MemWalIndexTest, RefusesKeysThatCannotBe) {

@@ -63,6 +63,8 @@ Status ShardWriter::Impl::PublishSlot(MemtableSlot* slot) {
 
 Status ShardWriter::Impl::FlushSlot(MemtableSlot* slot) {
   if (!slot->written) {
+    // A table that was dropped must not come back with this generation alone in it.
+    GLAIVE_RETURN_NOT_OK(manifests_->CheckFence(epoch_));
     GLAIVE_ASSIGN_OR_RETURN(
         slot->written, WriteGeneration(base_->env(), shard_,
                                        slot->memtable.Read(slot->memtable.num_batches()),

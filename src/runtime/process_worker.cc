@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <vector>
 
@@ -80,10 +82,17 @@ void BackgroundWorker::Loop() {
   const auto self = static_cast<id_t>(::syscall(SYS_gettid));
   ::setpriority(PRIO_PROCESS, self, kNiceness);
   const InlineScope no_helpers;
+  uint64_t jobs = 0;
   std::unique_lock lock(mutex_);
   while (!stop_) {
     std::optional<Clock::time_point> wake;
-    if (!paused_) wake = Step(&lock);
+    if (!paused_) {
+      wake = Step(&lock);
+      // Exit handlers run last in, first out, among the destructors of statics. Those
+      // that a job made on first use would be gone before the handler registered earlier
+      // joins the thread; it may be registered again, and more and more rarely is.
+      if (!wake && std::has_single_bit(++jobs)) std::atexit(StopProcessWorkers);
+    }
     idle_.notify_all();
     if (stop_) break;
     if (paused_) {

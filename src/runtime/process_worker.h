@@ -80,9 +80,9 @@ class BackgroundWorker {
   std::thread thread_;
 };
 
-// Stops all workers that ProcessWorker made, for good. Programs that end call it before
-// exit(): the exit handler, which does it otherwise, runs after the destruction of
-// statics that libraries made later than the worker, and a job may still use these.
+// Stops all workers that ProcessWorker made, for good. An exit handler does it as well,
+// but amid the destruction of statics, some of which a first job may still use: whoever
+// knows earlier that the process ends calls it then.
 void StopProcessWorkers();
 
 // For ProcessWorker: `stop` is run by StopProcessWorkers, and at exit.

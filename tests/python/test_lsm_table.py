@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -271,6 +272,17 @@ def test_a_reader_beside_moving_rows_sees_each_once(tmp_path):
         done.set()
         reader.join()
     assert not wrong
+
+
+def test_a_table_that_another_process_dropped_does_not_come_back(tmp_path):
+    table = make_table(tmp_path, LsmWriteSpec.unsharded())
+    upsert(table, [row(random.Random(1), 1)])
+    shutil.rmtree(tmp_path / "t.lance")
+    with pytest.raises(ValueError, match="dropped"):
+        table.close_lsm_writers()
+    with pytest.raises(ValueError, match="not found"):
+        upsert(table, [row(random.Random(2), 2)])
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_specs(tmp_path):
