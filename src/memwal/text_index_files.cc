@@ -84,10 +84,10 @@ class Rows {
     const arrow::Array& elements = *lists.values();
     return Each(lists, [&](int64_t i) -> std::string_view {
       joined_.clear();
-      bool first = true;
       for (auto e = lists.value_offset(i); e < lists.value_offset(i + 1); ++e) {
         if (elements.IsNull(e)) continue;
-        if (!std::exchange(first, false)) joined_.push_back(' ');
+        // Empty ones at the beginning leave no blank, as upstream.
+        if (!joined_.empty()) joined_.push_back(' ');
         joined_ += TextAt(elements, e);
       }
       return joined_;

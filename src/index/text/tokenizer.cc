@@ -10,6 +10,9 @@
 namespace glaive::text {
 namespace {
 
+constexpr size_t kMaxKnown = size_t{1} << 15;
+constexpr size_t kMaxKnownBytes = 40;
+
 bool IsAscii(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return static_cast<unsigned char>(c) < 0x80; });
@@ -83,15 +86,27 @@ void Tokenizer::Ngrams(std::string_view text, const Sink& sink) {
 
 void Tokenizer::Emit(std::string_view piece, uint32_t position, const Sink& sink) {
   if (params_.max_token_length && piece.size() >= *params_.max_token_length) return;
+  if (const auto found = known_.find(piece); found != known_.end()) {
+    if (found->second.kept) sink(found->second.token, position);
+    return;
+  }
+  const bool kept = Filter(piece);
+  if (kept) sink(token_, position);
+  if (piece.size() > kMaxKnownBytes) return;
+  if (known_.size() >= kMaxKnown) known_.clear();
+  known_.emplace(piece, Known{kept, kept ? token_ : std::string()});
+}
+
+bool Tokenizer::Filter(std::string_view piece) {
   if (params_.lower_case) {
     Lower(piece);
   } else {
     token_.assign(piece);
   }
   if (stem_ != nullptr) Stem();
-  if (!stop_words_.empty() && stop_words_.contains(token_)) return;
+  if (!stop_words_.empty() && stop_words_.contains(token_)) return false;
   if (params_.ascii_folding && !IsAscii(token_)) Fold();
-  sink(token_, position);
+  return true;
 }
 
 void Tokenizer::Lower(std::string_view piece) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/status.h"
@@ -32,6 +33,8 @@ class Tokenizer {
 
   explicit Tokenizer(const TokenizerParams& params);
   void Emit(std::string_view piece, uint32_t position, const Sink& sink);
+  // Leaves the token in token_; false when a filter takes it.
+  bool Filter(std::string_view piece);
   void Words(std::string_view text, const Sink& sink);
   void Ngrams(std::string_view text, const Sink& sink);
   void Lower(std::string_view piece);
@@ -42,6 +45,16 @@ class Tokenizer {
   Base base_ = Base::kSimple;
   StemFunction stem_ = nullptr;
   std::unordered_set<std::string_view> stop_words_;
+  // What became of pieces that were seen: words come again and again, and stems are
+  // dear. Bounded.
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  struct Known {
+    bool kept;
+    std::string token;
+  };
+  std::unordered_map<std::string, Known, Hash, std::equal_to<>> known_;
   // Of the piece at work.
   std::string token_;
   std::string folded_;
