@@ -118,7 +118,8 @@ struct LsmWriteSpec {
   Sharding sharding = Sharding::kUnsharded;
   std::string column;       // kBucket, kIdentity
   int64_t num_buckets = 0;  // kBucket: 1 to 1024
-  // Indices that the fresh rows are kept in as well. Unset: all of the table.
+  // Indices that the fresh rows are kept in as well. Unset: all that the table has when
+  // the spec is set; an error when one of them cannot be.
   std::optional<std::vector<std::string>> maintained_indexes;
   // Configuration of the writers by name, e.g. {"max_memtable_rows", "50000"} or
   // {"durability", "os"} ("fsync": rows survive a power cut; "os": the death of the

@@ -47,7 +47,8 @@ class LsmWriteSpec:
         return LsmWriteSpec._make("unsharded")
 
     def with_maintained_indexes(self, indexes: Optional[List[str]]) -> "LsmWriteSpec":
-        """Indexes that fresh rows are kept in as well: a list of names, or None (the default) for all that the table has."""
+        """Indexes that fresh rows are kept in as well: a list of names, or None (the default) for all that the table has when the
+        spec is set. B-trees, vector and full-text indexes can be; setting a spec with others, by name or by None, raises."""
         if indexes is not None:
             if isinstance(indexes, (str, bytes)) or not hasattr(indexes, "__iter__"):
                 raise InvalidTypeError(f"maintained indexes are a list of names, not {indexes!r}")

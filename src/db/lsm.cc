@@ -92,6 +92,15 @@ Result<table::Dataset::Ptr> SetLsmWriteSpec(const table::Dataset::Ptr& base,
   options.column = spec.column;
   options.num_buckets = spec.num_buckets;
   options.maintained_indexes = spec.maintained_indexes;
+  if (!options.maintained_indexes) {
+    // By name, as LanceDB does: its searches look for the names.
+    GLAIVE_ASSIGN_OR_RETURN(const auto latest, base->Latest());
+    auto names = memwal::AllMaintainableIndices(*latest);
+    if (!names.ok() && KindOf(names.status()) == ErrorKind::kInvalidInput) {
+      return InvalidInput("Invalid input, ", names.status().message());
+    }
+    GLAIVE_ASSIGN_OR_RETURN(options.maintained_indexes, std::move(names));
+  }
   options.writer_config_defaults = spec.writer_config_defaults;
   return memwal::Initialize(base, options);
 }

@@ -150,6 +150,26 @@ Result<std::shared_ptr<const MemWalDetails>> ReadDetails(const table::Dataset& b
   return value->details;
 }
 
+Result<std::vector<std::string>> AllMaintainableIndices(const table::Dataset& base) {
+  GLAIVE_ASSIGN_OR_RETURN(const auto section, table::ReadIndexSection(base));
+  std::set<std::string> names;
+  for (const IndexMetadata& index : section.indices()) {
+    if (!index.name().starts_with("__")) names.insert(index.name());  // not the system's
+  }
+  for (const std::string& name : names) {
+    const Status status = CheckMaintainable(base, section, name);
+    if (status.ok()) continue;
+    std::string choice;
+    for (const std::string& each : names) choice += (choice.empty() ? "" : ", ") + each;
+    return MakeError(KindOf(status), "cannot maintain every index on this table: " +
+                                         std::string(status.message()) +
+                                         ". Set maintained_indexes explicitly to choose "
+                                         "from [" +
+                                         choice + "]");
+  }
+  return std::vector<std::string>(names.begin(), names.end());
+}
+
 uint64_t CompactedGeneration(const MemWalDetails& details, const ShardId& shard) {
   uint64_t generation = 0;
   for (const auto& compacted : details.compacted_sstables()) {

@@ -35,9 +35,14 @@ struct InitializeOptions {
   std::map<std::string, std::string> writer_config_defaults;
 };
 
+// The names of all indices of the table, for InitializeOptions::maintained_indexes. The
+// error of the first that cannot be maintained says what there is to choose from.
+Result<std::vector<std::string>> AllMaintainableIndices(const table::Dataset& base);
+
 // Commits a version with the index entry. InvalidInput: already initialized, an unknown
 // column or index, a type that cannot be a shard key or a primary key, a number of
-// buckets outside [1, 1024], an index of a kind that no memtable maintains.
+// buckets outside [1, 1024], an index of a kind that no memtable maintains. NotSupported:
+// a full-text index with a tokenizer that is not built.
 Result<table::Dataset::Ptr> Initialize(const table::Dataset::Ptr& base,
                                        const InitializeOptions& options);
 // Commits a version without the entry; _mem_wal/ stays. InvalidInput when there is none.
