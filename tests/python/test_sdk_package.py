@@ -28,10 +28,10 @@ def test_import_brings_nothing_heavy():
     assert child(f"import sys, glaive; print([m for m in {heavy} if m in sys.modules])", ROOT / "python") == "[]"
 
 
-def test_import_takes_at_most_150_ms():
-    # CPU time: other processes must not decide. On an idle machine it is the time that passes.
-    code = "import time; t = time.process_time(); import glaive; print(time.process_time() - t)"
-    assert min(float(child(code, ROOT / "python")) for _ in range(5)) <= 0.150
+def test_import_brings_few_modules():
+    # What it takes in time is measured in bench/ (at most 150 ms); what makes it take longer is seen here.
+    code = "import sys; before = set(sys.modules); import glaive; print(len(set(sys.modules) - before))"
+    assert int(child(code, ROOT / "python")) <= 130
 
 
 def test_all_names_exist():
