@@ -68,6 +68,9 @@ class Rewriter {
     for (int index : fragments_) live += dataset_.live_rows(index);
     table::FragmentWriterOptions limits;
     limits.version = options_.data_storage_version.value_or(dataset_.file_version());
+    for (const file::Field& field : dataset_.schema().fields()) {
+      if (HoldsBlobs(field)) limits.outside_blob_fields.push_back(field.id);
+    }
     // Fragments of about equal size, none below the target. A target of no rows is met by
     // any fragment, so nothing is cut.
     const int64_t parts =

@@ -78,6 +78,8 @@ struct MergeWriter::Impl {
                                         int64_t first_row, std::span<const Match> pairs);
   Status WriteUpdates(const BatchPtr& piece, int64_t first_row,
                       std::vector<Match> updates);
+  Status WriteUpdateRows(const BatchPtr& piece, int64_t first_row,
+                         std::vector<Match> updates);
   Status WriteInserts(const BatchPtr& piece, const std::vector<int64_t>& rows);
   Status NoteInsertedKeys(const BatchPtr& piece, const std::vector<int64_t>& rows,
                           const KeyCodec& codec);
@@ -99,6 +101,7 @@ struct MergeWriter::Impl {
   std::shared_ptr<arrow::Schema> given_schema;  // their fields, for the writer
   std::shared_ptr<arrow::Schema> full_schema;   // of all columns
   std::unique_ptr<BoundColumns> missing;        // columns that the source lacks
+  std::unique_ptr<BoundColumns> kept_blobs;     // those of them with blobs, if any
   std::unique_ptr<table::FragmentWriter> updates;
   std::unique_ptr<table::FragmentWriter> inserts;
   table::FragmentWriter* insert_writer = nullptr;  // one of the two
@@ -137,9 +140,19 @@ Status MergeWriter::Impl::Prepare() {
   }
   given_schema = arrow::schema(std::move(given_fields));
   full_schema = arrow::schema(std::move(full_fields));
+  table::FragmentWriterOptions limits;
+  std::vector<file::Field> with_blobs;
+  for (const file::Field& field : absent) {
+    if (!HoldsBlobs(field)) continue;
+    with_blobs.push_back(field);
+    limits.outside_blob_fields.push_back(field.id);
+  }
+  if (!with_blobs.empty()) {
+    kept_blobs = std::make_unique<BoundColumns>(file::Schema(std::move(with_blobs)),
+                                                dataset.num_fragments());
+  }
   missing = std::make_unique<BoundColumns>(file::Schema(std::move(absent)),
                                            dataset.num_fragments());
-  table::FragmentWriterOptions limits;
   limits.version = options.file_version.value_or(dataset.file_version());
   if (options.matched == MatchedAction::kUpdate) {
     updates =
@@ -294,6 +307,28 @@ Result<std::vector<Match>> MergeWriter::Impl::RemoveDead(const arrow::BooleanArr
 Status MergeWriter::Impl::WriteUpdates(const BatchPtr& piece, int64_t first_row,
                                        std::vector<Match> chosen) {
   if (chosen.empty()) return Status::OK();
+  if (kept_blobs != nullptr && chosen.size() > 1) {
+    // The blobs of so many rows at once as need little memory.
+    GLAIVE_ASSIGN_OR_RETURN(const BatchPtr blobs,
+                            ReadTarget(*kept_blobs, chosen, /*to_rewrite=*/false));
+    const std::vector<int64_t> ends = CutByBlobs(kept_blobs->written(), *blobs);
+    if (ends.size() > 1) {
+      size_t begin = 0;
+      for (const int64_t end : ends) {
+        const auto part =
+            std::span(chosen).subspan(begin, static_cast<size_t>(end) - begin);
+        GLAIVE_RETURN_NOT_OK(
+            WriteUpdateRows(piece, first_row, {part.begin(), part.end()}));
+        begin = static_cast<size_t>(end);
+      }
+      return Status::OK();
+    }
+  }
+  return WriteUpdateRows(piece, first_row, std::move(chosen));
+}
+
+Status MergeWriter::Impl::WriteUpdateRows(const BatchPtr& piece, int64_t first_row,
+                                          std::vector<Match> chosen) {
   std::vector<int64_t> rows;
   rows.reserve(chosen.size());
   for (const Match& pair : chosen) rows.push_back(pair.source - first_row);

@@ -49,6 +49,14 @@ Result<std::shared_ptr<arrow::RecordBatch>> ReadToRewrite(
   return fragment.reader->LoadBlobs(*projection, columns.written(), batch);
 }
 
+bool HoldsBlobs(const file::Field& field) {
+  if (field.is_blob()) return true;
+  for (const file::Field& child : field.children) {
+    if (HoldsBlobs(child)) return true;
+  }
+  return false;
+}
+
 std::vector<int64_t> CutByBlobs(const file::Schema& written,
                                 const arrow::RecordBatch& batch) {
   constexpr uint64_t kBlobBytes = uint64_t{32} << 20;

@@ -24,6 +24,9 @@ Result<std::shared_ptr<arrow::RecordBatch>> ReadToRewrite(
     const FragmentRows& fragment, const BoundColumns& columns, int64_t start,
     int64_t count, std::span<const uint32_t> offsets);
 
+// True when a blob of either kind lies at or below `field`.
+bool HoldsBlobs(const file::Field& field);
+
 // Where to cut a batch that ReadRange or Take returned, so that the blobs of each part
 // need little memory: ends of the parts.
 std::vector<int64_t> CutByBlobs(const file::Schema& written,

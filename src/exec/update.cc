@@ -172,7 +172,7 @@ Result<std::vector<FoundRows>> CutByKeptBlobs(const table::Dataset& dataset,
                                               std::vector<FoundRows> pieces) {
   std::vector<file::Field> fields;
   for (const file::Field& field : plan.kept->written().fields()) {
-    if (file::HoldsBlobsV2(field)) fields.push_back(field);
+    if (HoldsBlobs(field)) fields.push_back(field);
   }
   if (fields.empty()) return pieces;
   const BoundColumns blobs(file::Schema(std::move(fields)), dataset.num_fragments());
@@ -241,6 +241,9 @@ Result<UpdateResult> UpdateOnce(const table::Dataset& dataset,
   update.fields_modified = plan.fields_modified;
   table::FragmentWriterOptions limits;
   limits.version = options.file_version.value_or(dataset.file_version());
+  for (const file::Field& field : plan.kept->written().fields()) {
+    if (HoldsBlobs(field)) limits.outside_blob_fields.push_back(field.id);
+  }
   table::FragmentWriter writer(dataset.env(), plan.written, limits);
   if (!found.empty()) {
     GLAIVE_RETURN_NOT_OK(WriteRows(dataset, plan, std::move(found), options.cancel,

@@ -458,8 +458,13 @@ std::optional<Literal> LiteralOf(const arrow::Scalar& scalar) {
 // `column op constant` in the type of the column; nullptr when it takes another type.
 Result<BoolPtr> CompareWithConstant(CompareOp op, const ValuePtr& column,
                                     const ValuePtr& constant, const TypePtr& type) {
-  if (column->constant() != nullptr || !ValueType(column->type())->Equals(*type)) {
-    return BoolPtr();
+  if (column->constant() != nullptr) return BoolPtr();
+  if (!ValueType(column->type())->Equals(*type)) {
+    // Narrower floats meet the constant as doubles, where -0 equals 0 as well.
+    if (!arrow::is_floating(column->type()->id()) || !arrow::is_floating(type->id())) {
+      return BoolPtr();
+    }
+    return CompareWithConstant(op, MakeCastExpr(column, type), constant, type);
   }
   if (!(*constant->constant())->is_valid) return MakeTruth(Truth::kNull);
   auto cast = CastTo(*constant->constant(), type);

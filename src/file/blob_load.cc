@@ -79,9 +79,15 @@ class Descriptors {
         kinds_(Member<arrow::UInt8Array>("kind")),
         positions_(Member<arrow::UInt64Array>("position")),
         sizes_(Member<arrow::UInt64Array>("size")),
-        ids_(Member<arrow::UInt32Array>("blob_id")) {}
+        ids_(Member<arrow::UInt32Array>("blob_id")),
+        uris_(Member<arrow::StringArray>("blob_uri")) {}
 
   bool complete() const { return kinds_ && positions_ && sizes_ && ids_; }
+  // Whether the bytes lie outside of the table.
+  bool outside(int64_t i) const {
+    return kind(i) >= static_cast<uint8_t>(BlobKind::kExternal);
+  }
+  const arrow::StringArray* uris() const { return uris_.get(); }
   int64_t length() const { return rows_.length(); }
   bool IsNull(int64_t i) const { return rows_.IsNull(i); }
   uint8_t kind(int64_t i) const { return kinds_->Value(i); }
@@ -99,7 +105,49 @@ class Descriptors {
   const std::shared_ptr<arrow::UInt8Array> kinds_;
   const std::shared_ptr<arrow::UInt64Array> positions_, sizes_;
   const std::shared_ptr<arrow::UInt32Array> ids_;
+  const std::shared_ptr<arrow::StringArray> uris_;
 };
+
+// Blobs outside of the table stay where they are: what is loaded of them is their uri,
+// and which part of it they are. NotSupported for those that are told in another way.
+Status CheckOutside(const Field& field, const Descriptors& blobs, int64_t i) {
+  const bool has_part = field.children.size() == 4;
+  if (blobs.kind(i) != static_cast<uint8_t>(BlobKind::kExternal) ||
+      blobs.uris() == nullptr || blobs.uris()->IsNull(i) || blobs.id(i) != 0 ||
+      (!has_part && (blobs.position(i) != 0 || blobs.size(i) != 0))) {
+    return NotSupported("column '", field.name,
+                        "': writing rows anew whose blobs lie below other base paths");
+  }
+  return Status::OK();
+}
+
+// The members other than the bytes: null but for blobs outside of the table.
+Result<std::shared_ptr<arrow::ArrayData>> OutsideMember(const Field& member,
+                                                        const Descriptors& blobs) {
+  if (member.name == "uri") {
+    arrow::StringBuilder builder;
+    for (int64_t i = 0; i < blobs.length(); ++i) {
+      if (!blobs.IsNull(i) && blobs.outside(i)) {
+        GLAIVE_RETURN_NOT_OK(builder.Append(blobs.uris()->GetView(i)));
+      } else {
+        GLAIVE_RETURN_NOT_OK(builder.AppendNull());
+      }
+    }
+    GLAIVE_ASSIGN_OR_RETURN(const auto array, builder.Finish());
+    return array->data();
+  }
+  arrow::UInt64Builder builder;
+  for (int64_t i = 0; i < blobs.length(); ++i) {
+    if (!blobs.IsNull(i) && blobs.outside(i)) {
+      GLAIVE_RETURN_NOT_OK(
+          builder.Append(member.name == "position" ? blobs.position(i) : blobs.size(i)));
+    } else {
+      GLAIVE_RETURN_NOT_OK(builder.AppendNull());
+    }
+  }
+  GLAIVE_ASSIGN_OR_RETURN(const auto array, builder.Finish());
+  return array->data();
+}
 
 // struct<data, uri[, position, size]>, as it was given to the writer.
 Result<std::shared_ptr<arrow::ArrayData>> LoadSecondKind(io::RandomAccessObject& object,
@@ -118,9 +166,9 @@ Result<std::shared_ptr<arrow::ArrayData>> LoadSecondKind(io::RandomAccessObject&
   for (int64_t i = 0; i < blobs.length(); ++i) {
     if (blobs.IsNull(i)) continue;
     // Before the size is looked at: 0 stands for the whole of what the uri names.
-    if (blobs.kind(i) >= static_cast<uint8_t>(BlobKind::kExternal)) {
-      return NotSupported("column '", field.name,
-                          "': writing rows anew whose blobs lie outside of the table");
+    if (blobs.outside(i)) {
+      GLAIVE_RETURN_NOT_OK(CheckOutside(field, blobs, i));
+      continue;
     }
     if (blobs.size(i) == 0) continue;
     Fetch& fetch = fetches[stored_beside(i) ? blobs.id(i) : 0];
@@ -141,7 +189,7 @@ Result<std::shared_ptr<arrow::ArrayData>> LoadSecondKind(io::RandomAccessObject&
   }
   arrow::LargeBinaryBuilder builder;
   for (int64_t i = 0; i < blobs.length(); ++i) {
-    if (blobs.IsNull(i)) {
+    if (blobs.IsNull(i) || blobs.outside(i)) {
       GLAIVE_RETURN_NOT_OK(builder.AppendNull());
     } else if (blobs.size(i) == 0) {
       GLAIVE_RETURN_NOT_OK(builder.AppendEmptyValue());
@@ -158,9 +206,8 @@ Result<std::shared_ptr<arrow::ArrayData>> LoadSecondKind(io::RandomAccessObject&
       members.push_back(bytes->data());
       continue;
     }
-    GLAIVE_ASSIGN_OR_RETURN(const auto none,
-                            arrow::MakeArrayOfNull(member.type, blobs.length()));
-    members.push_back(none->data());
+    GLAIVE_ASSIGN_OR_RETURN(auto outside, OutsideMember(member, blobs));
+    members.push_back(std::move(outside));
   }
   // A row without a blob is null here as it was there.
   GLAIVE_ASSIGN_OR_RETURN(auto validity, arrow::AllocateEmptyBitmap(blobs.length()));
@@ -208,9 +255,14 @@ void AddBlobBytes(const Field& field, const arrow::ArrayData& data,
     const arrow::StructArray descriptors(data.Copy());
     const auto sizes =
         std::dynamic_pointer_cast<arrow::UInt64Array>(descriptors.GetFieldByName("size"));
+    const auto kinds =
+        std::dynamic_pointer_cast<arrow::UInt8Array>(descriptors.GetFieldByName("kind"));
     for (size_t i = 0; sizes != nullptr && i < rows->size(); ++i) {
       const auto row = static_cast<int64_t>(i);
-      if (!descriptors.IsNull(row)) (*rows)[i] += sizes->Value(row);
+      // Those outside of the table are not loaded.
+      const bool outside = kinds != nullptr &&
+                           kinds->Value(row) >= static_cast<uint8_t>(BlobKind::kExternal);
+      if (!descriptors.IsNull(row) && !outside) (*rows)[i] += sizes->Value(row);
     }
     return;
   }

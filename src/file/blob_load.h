@@ -22,7 +22,8 @@ struct FilesBeside {
 
 // `data`, an array of `field` as readers return it, with descriptors replaced by their
 // bytes; those of blobs of the second kind by what was given to the writer. Corruption
-// when a blob lies outside of its file; NotSupported when one lies outside of the table.
+// when a blob lies outside of its file. Those outside of the table keep their uri;
+// NotSupported for those below other base paths.
 Result<std::shared_ptr<arrow::ArrayData>> LoadBlobColumn(
     io::RandomAccessObject& object, const FilesBeside& beside, const Field& field,
     const std::shared_ptr<arrow::ArrayData>& data);

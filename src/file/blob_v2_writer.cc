@@ -121,7 +121,7 @@ Result<std::shared_ptr<arrow::Buffer>> BitmapOf(const std::vector<bool>& valid,
 }
 
 Status CheckValues(const Field& field, const arrow::ArrayData& data,
-                   const std::vector<bool>& parent) {
+                   const std::vector<bool>& parent, bool outside) {
   const std::vector<bool> visible = VisibleIn(data, parent);
   if (field.is_blob_v2()) {
     const auto child = [&](const char* name) {
@@ -136,7 +136,7 @@ Status CheckValues(const Field& field, const arrow::ArrayData& data,
         return InvalidInput("blob column '", field.name, "', row ", i,
                             " of the batch: exactly one of data and uri must be set");
       }
-      if (IsValid(*uri, i)) {
+      if (IsValid(*uri, i) && !outside) {
         return NotSupported("blob column '", field.name, "', row ", i,
                             " of the batch: blobs outside of the table (uri)");
       }
@@ -146,14 +146,14 @@ Status CheckValues(const Field& field, const arrow::ArrayData& data,
   if (!HoldsBlobsV2(field)) return Status::OK();
   if (field.type->id() == arrow::Type::STRUCT) {
     for (size_t i = 0; i < field.children.size(); ++i) {
-      GLAIVE_RETURN_NOT_OK(
-          CheckValues(field.children[i],
-                      *data.child_data[i]->Slice(data.offset, data.length), visible));
+      GLAIVE_RETURN_NOT_OK(CheckValues(
+          field.children[i], *data.child_data[i]->Slice(data.offset, data.length),
+          visible, outside));
     }
     return Status::OK();
   }
   GLAIVE_ASSIGN_OR_RETURN(const Items items, ItemsOf(field, data, visible));
-  return CheckValues(field.children[0], *items.values, items.visible);
+  return CheckValues(field.children[0], *items.values, items.visible, outside);
 }
 
 std::vector<bool> AllRows(const arrow::ArrayData& data) {
@@ -221,8 +221,8 @@ Status CheckBlobsV2(const Field& field) {
   return Status::OK();
 }
 
-Status CheckBlobValues(const Field& field, const arrow::ArrayData& data) {
-  return CheckValues(field, data, AllRows(data));
+Status CheckBlobValues(const Field& field, const arrow::ArrayData& data, bool outside) {
+  return CheckValues(field, data, AllRows(data), outside);
 }
 
 struct BlobV2Writer::Limits {
@@ -291,14 +291,42 @@ Result<ArrayDataPtr> BlobV2Writer::WriteBlobs(const Field& field,
                           LimitOf(field, kDedicatedLimitKey, limits.dedicated));
   GLAIVE_ASSIGN_OR_RETURN(limits.pack, LimitOf(field, kPackLimitKey, limits.pack));
   const auto rows = static_cast<size_t>(data.length);
-  const arrow::LargeBinaryArray bytes(
-      data.child_data[static_cast<size_t>(MemberOf(field, "data"))]->Slice(data.offset,
-                                                                           data.length));
+  const auto child = [&](const char* name) {
+    const int at = MemberOf(field, name);
+    if (at < 0) return ArrayDataPtr();
+    return data.child_data[static_cast<size_t>(at)]->Slice(data.offset, data.length);
+  };
+  const arrow::LargeBinaryArray bytes(child("data"));
+  const arrow::StringArray uris(child("uri"));
+  // Which part of what the uri names; without them all of it.
+  const ArrayDataPtr part_position = child("position");
+  const ArrayDataPtr part_size = child("size");
+  const auto part = [](const ArrayDataPtr& member, int64_t row) {
+    return member != nullptr && IsValid(*member, row)
+               ? member->GetValues<uint64_t>(1)[row]
+               : uint64_t{0};
+  };
+  std::vector<int32_t> uri_ends(rows + 1);
+  std::string uri_text;
   std::vector<uint8_t> kinds(rows);
   std::vector<uint64_t> positions(rows), sizes(rows);
   std::vector<uint32_t> ids(rows);
   for (size_t i = 0; i < rows; ++i) {
+    uri_ends[i + 1] = uri_ends[i];
     if (!visible[i]) continue;
+    const auto row = static_cast<int64_t>(i);
+    if (uris.IsValid(row)) {
+      kinds[i] = static_cast<uint8_t>(Kind::kExternal);
+      positions[i] = part(part_position, row);
+      sizes[i] = part(part_size, row);
+      uri_text.append(uris.GetView(row));
+      if (uri_text.size() > INT32_MAX) {
+        return InvalidInput("column '", field.name,
+                            "': the uris of one batch are too long");
+      }
+      uri_ends[i + 1] = static_cast<int32_t>(uri_text.size());
+      continue;
+    }
     const std::string_view value = bytes.GetView(static_cast<int64_t>(i));
     GLAIVE_ASSIGN_OR_RETURN(
         const Place place,
@@ -318,12 +346,12 @@ Result<ArrayDataPtr> BlobV2Writer::WriteBlobs(const Field& field,
   std::vector<ArrayDataPtr> members = {
       fixed(std::move(kinds), 0), fixed(std::move(positions), 1),
       fixed(std::move(sizes), 2), fixed(std::move(ids), 3)};
-  // No uri: all empty.
-  members.push_back(arrow::ArrayData::Make(
-      arrow::utf8(), data.length,
-      {nullptr, arrow::Buffer::FromVector(std::vector<int32_t>(rows + 1)),
-       arrow::Buffer::FromString("")},
-      0));
+  // Empty where there is none.
+  members.push_back(
+      arrow::ArrayData::Make(arrow::utf8(), data.length,
+                             {nullptr, arrow::Buffer::FromVector(std::move(uri_ends)),
+                              arrow::Buffer::FromString(std::move(uri_text))},
+                             0));
   int64_t nulls = 0;
   GLAIVE_ASSIGN_OR_RETURN(auto validity, BitmapOf(visible, &nulls));
   return arrow::ArrayData::Make(stored.type, data.length, {std::move(validity)},

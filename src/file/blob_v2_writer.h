@@ -37,8 +37,9 @@ bool HoldsBlobsV2(const Field& field);
 Status CheckBlobsV2(const Field& field);
 
 // InvalidInput names the first row that is neither null nor exactly one of data and uri;
-// NotSupported when it has a uri. `data` has the layout of CastForStorage.
-Status CheckBlobValues(const Field& field, const arrow::ArrayData& data);
+// NotSupported when it has a uri, unless `outside`. `data` has the layout of
+// CastForStorage.
+Status CheckBlobValues(const Field& field, const arrow::ArrayData& data, bool outside);
 
 // Not thread-safe. Small values go into the data file, those of middle size one after the
 // other into shared files, large ones into files of their own, all in a directory named
@@ -50,7 +51,7 @@ class BlobV2Writer {
   ~BlobV2Writer();
 
   // `data` of a top-level field that passed the checks, blobs replaced by descriptors, as
-  // Schema::WithBlobDescriptors has the field.
+  // Schema::WithBlobDescriptors has the field. Of blobs with a uri only that is kept.
   Result<std::shared_ptr<arrow::ArrayData>> Write(const Field& field,
                                                   const arrow::ArrayData& data,
                                                   PageSink* sink);

@@ -41,7 +41,8 @@ struct EncodedRows {
 struct FileWriter::Impl {
   struct Column {
     std::vector<std::unique_ptr<ColumnWriter>> writers;
-    bool blobs = false;  // holds lance.blob.v2
+    bool blobs = false;    // holds lance.blob.v2
+    bool outside = false;  // whose bytes may lie outside of the table
   };
 
   Schema schema;
@@ -108,7 +109,7 @@ Result<std::vector<std::shared_ptr<arrow::ArrayData>>> FileWriter::Impl::Prepare
     GLAIVE_RETURN_NOT_OK(CheckNulls(field, *data));
     const Column& own = columns[out.size()];
     if (own.blobs) {
-      GLAIVE_RETURN_NOT_OK(CheckBlobValues(field, *data));
+      GLAIVE_RETURN_NOT_OK(CheckBlobValues(field, *data, own.outside));
     } else {
       for (const auto& column : own.writers) GLAIVE_RETURN_NOT_OK(column->Accept(*data));
     }
@@ -225,7 +226,10 @@ Result<std::unique_ptr<FileWriter>> FileWriter::Make(io::ObjectStore& store,
     if (blobs) GLAIVE_RETURN_NOT_OK(CheckBlobsV2(field));
     GLAIVE_ASSIGN_OR_RETURN(auto writers, MakeColumnWriters(impl.stored.fields()[i],
                                                             options, impl.sink.get()));
-    impl.columns.push_back({std::move(writers), blobs});
+    const auto& outside = options.outside_blob_fields;
+    impl.columns.push_back(
+        {std::move(writers), blobs,
+         std::find(outside.begin(), outside.end(), field.id) != outside.end()});
   }
   GLAIVE_ASSIGN_OR_RETURN(impl.writer, store.Create(impl.path));
   *impl.sink = PageSink(impl.writer.get());

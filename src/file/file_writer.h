@@ -25,6 +25,10 @@ struct FileWriterOptions {
   int64_t page_bytes = 0;
   // Pages of version 2.0 are cut at this size.
   int64_t max_page_bytes = int64_t{32} << 20;
+  // Ids of top-level fields of which blobs may lie outside of the table, named by uri:
+  // rows that are written anew keep those that they had. Of other fields they are
+  // refused.
+  std::vector<int32_t> outside_blob_fields;
 };
 
 struct FileWriteSummary {

@@ -60,6 +60,7 @@ Status FragmentWriter::OpenFile() {
   in_flight_->Add(DataFilePath(name_));
   file::FileWriterOptions options;
   options.version = options_.version;
+  options.outside_blob_fields = options_.outside_blob_fields;
   GLAIVE_ASSIGN_OR_RETURN(
       writer_, file::FileWriter::Make(store_, DataFilePath(name_), schema_, options));
   return Status::OK();

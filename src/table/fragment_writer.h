@@ -34,6 +34,7 @@ struct FragmentWriterOptions {
   file::FileVersion version = file::kDefaultFileVersion;
   int64_t max_rows_per_file = 1048576;
   int64_t max_bytes_per_file = int64_t{90} << 30;
+  std::vector<int32_t> outside_blob_fields;  // see file::FileWriterOptions
 };
 
 // Streams batches into data files of bounded size: one fragment per file, without an id,

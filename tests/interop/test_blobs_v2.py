@@ -6,7 +6,6 @@ import random
 import pyarrow as pa
 import pytest
 from testing import SEED
-from upstream import SideError
 
 WRITE = """
 blob_array, blob_field = lance.blob.blob_array, lance.blob.blob_field
@@ -209,21 +208,35 @@ def test_nested_blobs_in_compaction_and_updates(sides, ours, theirs, tmp_path):
 
 
 @pytest.mark.parametrize("change", CHANGE)
-def test_blobs_outside_of_the_table_are_not_moved(ours, theirs, tmp_path, change):
-    """Named, and the table unchanged: what lies elsewhere cannot be copied into a data file."""
+def test_blobs_outside_of_the_table_stay_where_they_are(ours, theirs, tmp_path, change):
+    """Rows that are written anew keep the uris of such blobs, as upstream has it, and which part of the file they are."""
     outside = tmp_path / "outside.bin"
-    outside.write_bytes(b"z" * 500)
+    outside.write_bytes(b"z" * 300 + b"y" * 200)
     make = """
     blob_array, blob_field, Blob = lance.blob.blob_array, lance.blob.blob_field, lance.blob.Blob
     for k in (0, 1):
-        column = blob_array([b"in", Blob.from_uri(uri), None])
-        data = pa.table([pa.array([3 * k, 3 * k + 1, 3 * k + 2], pa.int64()), pa.array([1, 2, 3], pa.int64()), column],
+        column = blob_array([b"in", Blob.from_uri(uri), None, b"b" * 70000, Blob.from_uri(uri)])
+        data = pa.table([pa.array(range(5 * k, 5 * k + 5), pa.int64()), pa.array(range(5 * k, 5 * k + 5), pa.int64()), column],
                         schema=pa.schema([pa.field("i", pa.int64()), pa.field("n", pa.int64()), blob_field("b")]))
         lance.write_dataset(data, db + '/t.lance', mode='append', allow_external_blob_outside_bases=True)
-    return lance.dataset(db + '/t.lance').version
     """
-    version = theirs.run(make, db=str(tmp_path), uri=outside.as_uri())
-    with pytest.raises(SideError, match="outside of the table") as refused:
-        ours.run("t = lancedb.connect(db).open_table('t')\n" + CHANGE[change], db=str(tmp_path))
-    assert refused.value.kind == "NotSupportedError"
-    assert ours.run("return lance.dataset(db + '/t.lance').version", db=str(tmp_path)) == version
+    read = """
+    d = lance.dataset(db + '/t.lance')
+    ids = d.to_table(columns=['i'])['i'].to_pylist()
+    told = d.to_table(columns=['b'])['b'].to_pylist()
+    return {i: t and (t['kind'], t['size'], t['blob_uri']) for i, t in zip(ids, told)}
+    """
+    contents = """
+    d = lance.dataset(db + '/t.lance')
+    ids = d.to_table(columns=['i'])['i'].to_pylist()
+    return {i: b for i, (_, b) in zip(ids, d.read_blobs('b', indices=list(range(len(ids)))))}
+    """
+    theirs.run(make, db=str(tmp_path), uri=outside.as_uri())
+    before, values = theirs.run(read, db=str(tmp_path)), theirs.run(contents, db=str(tmp_path))
+    assert before[1] == (3, 0, outside.as_uri()) and values[1] == outside.read_bytes()
+    ours.run("t = lancedb.connect(db).open_table('t')\n" + CHANGE[change].replace("200, 2", "10, 2").replace("1100", "1005"), db=str(tmp_path))
+    assert theirs.run(read, db=str(tmp_path)) == ours.run(read, db=str(tmp_path)) == before
+    assert theirs.run(contents, db=str(tmp_path)) == values
+    # And what upstream makes of rows that were moved.
+    theirs.run("d = lance.dataset(db + '/t.lance')\nd.update({'n': 'n + 1'}, where='i < 7')\nd.optimize.compact_files()", db=str(tmp_path))
+    assert theirs.run(contents, db=str(tmp_path)) == values

@@ -201,3 +201,28 @@ def test_edges_are_those_of_upstream(ours, theirs, tmp_path):
         assert not isinstance(a, tuple), (text, a)
         assert repr(a.to_pylist()) == repr(b.to_pylist()), text  # the sign of a zero shows in its text
     assert compared > 150
+
+
+NARROW_ZEROS = [
+    form % test
+    for test in (
+        "f IN (0.0)", "f IN (1.5, -0.0)", "f NOT IN (1.5, 0.0)", "(f * i) IN (1.5, 0.0, 3.0, 4.0)", "(f * i) NOT IN (1.5, 0.0)",
+        "f = 0.0", "f >= 0.0", "f < 0.0", "f BETWEEN 0.0 AND 1.0", "(f * i) = -0.0", "h = 0.0", "h IN (1.5, -0.0)", "d IN (1.5, -0.0)",
+    )
+    for form in ("coalesce(%s)", "coalesce(CASE WHEN %s THEN 1 ELSE 2 END)")
+]  # fmt: skip
+
+
+def test_zeros_below_zero_in_narrow_floats(ours, theirs, tmp_path):
+    """Found by 20,000 random expressions: a float32 -0.0 is 0.0 for constants, also where the constant is a double."""
+    values = [-0.0, 0.0, -1.0, 1.5, None]
+    data = pa.table(
+        {name: pa.array(values, kind) for name, kind in (("f", pa.float32()), ("d", pa.float64()))}
+        | {"h": pa.array(values, pa.float16()), "i": pa.array([1, 1, 0, 1, 1], pa.int32())}
+    )
+    uri = str(tmp_path / "t.lance")
+    theirs.run(CREATE, data=data, uri=uri)
+    real = theirs.run(VALUES, uri=uri, expressions=NARROW_ZEROS)
+    mine = ours.run(VALUES, uri=uri, expressions=NARROW_ZEROS)
+    wrong = [f"{text}: {difference(a, b)}" for text, a, b in zip(NARROW_ZEROS, mine, real) if not isinstance(b, tuple) and difference(a, b)]
+    assert not wrong and not all(isinstance(b, tuple) for b in real), "\n".join(wrong)
