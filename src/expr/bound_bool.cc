@@ -15,6 +15,7 @@
 #include "expr/compare.h"
 #include "expr/conditional.h"
 #include "expr/like.h"
+#include "runtime/cancel_scope.h"
 
 namespace glaive::expr {
 namespace {
@@ -94,6 +95,7 @@ class TestExpr : public BoolExpr {
   TestExpr(ValuePtr value, ArrayPredicatePtr predicate)
       : value_(std::move(value)), predicate_(std::move(predicate)) {}
   Status Eval(const EvalContext& context, bool want, uint64_t* out) const override {
+    GLAIVE_RETURN_NOT_OK(CancelScope::Check());
     GLAIVE_ASSIGN_OR_RETURN(auto array, value_->EvalArray(context));
     predicate_->Eval(*array, want, out);
     return Status::OK();

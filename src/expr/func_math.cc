@@ -73,7 +73,7 @@ GLAIVE_FLOAT_FUNCTION(Log2, LogOf(x, [](T v) { return std::log2(v); }))
 GLAIVE_FLOAT_FUNCTION(Log10, LogOf(x, [](T v) { return std::log10(v); }))
 GLAIVE_FLOAT_FUNCTION(Radians, x * (std::numbers::pi_v<T> / T{180}))
 // +0 for both zeros.
-GLAIVE_FLOAT_FUNCTION(Signum, x == T{0} ? T{0} : std::isnan(x) ? x : std::copysign(T{1}, x))
+GLAIVE_FLOAT_FUNCTION(Signum, x == T{0} ? T{0} : std::isnan(x) ? std::numeric_limits<T>::quiet_NaN() : std::copysign(T{1}, x))
 GLAIVE_FLOAT_FUNCTION(Sin, std::sin(x))
 GLAIVE_FLOAT_FUNCTION(Sinh, std::sinh(x))
 GLAIVE_FLOAT_FUNCTION(Sqrt, std::sqrt(x))

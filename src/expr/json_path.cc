@@ -89,7 +89,7 @@ Status Overflow() {
   return EvaluationError("expression: a number of a JSON path is out of range");
 }
 
-// Whole numbers stay unsigned where both are. Otherwise both are taken for
+// Whole numbers are unsigned where neither is negative. Otherwise both are taken for
 // int64, as upstream does it, so that large ones wrap.
 Result<JsonNumber> Calculate(char op, const JsonNumber& a, const JsonNumber& b) {
   JsonNumber out;
@@ -107,7 +107,7 @@ Result<JsonNumber> Calculate(char op, const JsonNumber& a, const JsonNumber& b) 
     return out;
   }
   out.is_integer = true;
-  if (!a.is_signed && !b.is_signed && op != '-') {
+  if (a.integer >= 0 && b.integer >= 0 && op != '-') {
     const auto u = static_cast<uint64_t>(a.integer);
     const auto v = static_cast<uint64_t>(b.integer);
     uint64_t value = 0;

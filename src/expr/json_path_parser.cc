@@ -353,7 +353,7 @@ class PathParser {
                    : (first > begin ? static_cast<uint64_t>(INT64_MAX) : UINT64_MAX);
       if (result.ec == std::errc() && value <= limit) {
         out->number.is_integer = true;
-        out->number.is_signed = negative;
+        out->number.is_signed = first > begin;
         out->number.integer =
             negative ? -static_cast<Int128>(value) : static_cast<Int128>(value);
         return true;

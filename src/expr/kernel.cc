@@ -7,6 +7,7 @@
 #include <arrow/scalar.h>
 
 #include "expr/array_predicate.h"
+#include "runtime/cancel_scope.h"
 
 namespace glaive::expr {
 namespace {
@@ -25,6 +26,7 @@ class KernelExpr : public ValueExpr {
         volatile_(is_volatile) {}
 
   Result<arrow::Datum> Eval(const EvalContext& context) const override {
+    GLAIVE_RETURN_NOT_OK(CancelScope::Check());
     KernelArgs args;
     args.args.reserve(operands_.size());
     bool constant = !volatile_;

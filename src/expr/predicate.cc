@@ -20,6 +20,7 @@
 #include "expr/format.h"
 #include "expr/kernel.h"
 #include "expr/user_cast.h"
+#include "runtime/cancel_scope.h"
 
 namespace glaive::expr {
 namespace {
@@ -141,6 +142,7 @@ Result<int64_t> Predicate::Evaluate(const arrow::RecordBatch& batch,
     GLAIVE_RETURN_NOT_OK(AtRunTime(impl_->root->Eval({batch, rows}, true, words.data())));
   } else {
     for (int64_t begin = 0; begin < rows; begin += kChunkRows) {
+      GLAIVE_RETURN_NOT_OK(CancelScope::Check());
       const auto chunk = batch.Slice(begin, kChunkRows);
       GLAIVE_RETURN_NOT_OK(AtRunTime(impl_->root->Eval({*chunk, chunk->num_rows()}, true,
                                                        words.data() + begin / 64)));

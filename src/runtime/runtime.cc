@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/cancel.h"
+#include "runtime/cancel_scope.h"
 #include "runtime/fork.h"
 #include "runtime/inline_scope.h"
 #include "runtime/machine.h"
@@ -71,10 +72,18 @@ Cache& Runtime::cache() { return impl_->cache; }
 Status Runtime::ParallelForWorker(
     int64_t num_tasks, const std::function<Status(int64_t task, int worker)>& body,
     CancelToken* cancel) {
-  if (num_tasks <= 1 || impl_->num_threads == 1 || InlineScope::active()) {
-    return RunInline(num_tasks, body, cancel);
+  std::function<Status(int64_t, int)> scoped;
+  if (cancel != nullptr) {
+    scoped = [&body, cancel](int64_t task, int worker) {
+      const CancelScope scope(cancel);
+      return body(task, worker);
+    };
   }
-  return impl_->pool.get().Run(num_tasks, body, cancel);
+  const auto& run = cancel == nullptr ? body : scoped;
+  if (num_tasks <= 1 || impl_->num_threads == 1 || InlineScope::active()) {
+    return RunInline(num_tasks, run, cancel);
+  }
+  return impl_->pool.get().Run(num_tasks, run, cancel);
 }
 
 Status Runtime::ParallelFor(int64_t num_tasks,

@@ -226,3 +226,15 @@ def test_zeros_below_zero_in_narrow_floats(ours, theirs, tmp_path):
     mine = ours.run(VALUES, uri=uri, expressions=NARROW_ZEROS)
     wrong = [f"{text}: {difference(a, b)}" for text, a, b in zip(NARROW_ZEROS, mine, real) if not isinstance(b, tuple) and difference(a, b)]
     assert not wrong and not all(isinstance(b, tuple) for b in real), "\n".join(wrong)
+
+
+def test_signs_of_nan(ours, theirs, tmp_path):
+    """Found by 20,000 random expressions: the sign of a number that is none is the NaN that is above all."""
+    uri = str(tmp_path / "t.lance")
+    theirs.run(CREATE, data=pa.table({"d": [-4.0, 4.0, None], "i": [1, 2, 3]}), uri=uri)
+    forms = ["signum(%s) > 5.0", "%s > 5.0", "abs(%s) > 5.0", "nanvl(%s, 1.0) > 5.0", "(1.0 - %s) > 5.0", "round(%s) > 5.0"]
+    texts = [f"coalesce({form % x})" for form in forms for x in ("sqrt(d)", "(-sqrt(d))", "ln(d)", "sqrt(-1.0)")]
+    real = theirs.run(VALUES, uri=uri, expressions=texts)
+    mine = ours.run(VALUES, uri=uri, expressions=texts)
+    wrong = [f"{text}: {difference(a, b)}" for text, a, b in zip(texts, mine, real, strict=True) if difference(a, b)]
+    assert not wrong, "\n".join(wrong)
