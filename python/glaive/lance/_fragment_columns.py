@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, Optional, Tuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,7 @@ from ._data import to_stream
 
 def _written(fragment, values, replace: bool):
     """(metadata of the fragment with the columns of `values`, schema, ids of the fields that were written)."""
-    from ._dataset import LanceSchema
+    from ._dataset_parts import LanceSchema
     from .fragment import FragmentMetadata
 
     engine = fragment._engine

@@ -9,7 +9,9 @@ import types
 
 from .. import _not_built
 from . import dataset as _open
-from ._dataset import LanceDataset, LanceScanner, LanceSchema, LanceStats, ScannerBuilder, Tags, write_dataset
+from ._dataset import LanceDataset, write_dataset
+from ._dataset_parts import LanceSchema, LanceStats, Tags
+from ._scanner import LanceScanner, ScannerBuilder
 from ._branches import Branches
 from ._merge import MergeInsertBuilder
 from ._operations import LanceOperation, Transaction
