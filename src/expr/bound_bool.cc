@@ -462,8 +462,8 @@ Result<BoolPtr> CompareWithConstant(CompareOp op, const ValuePtr& column,
                                     const ValuePtr& constant, const TypePtr& type) {
   if (column->constant() != nullptr) return BoolPtr();
   if (!ValueType(column->type())->Equals(*type)) {
-    // Narrower floats meet the constant as doubles, where -0 equals 0 as well.
-    if (!arrow::is_floating(column->type()->id()) || !arrow::is_floating(type->id())) {
+    // Other numbers meet the constant as doubles, where -0 equals 0 as well.
+    if (!IsNumeric(*column->type()) || !arrow::is_floating(type->id())) {
       return BoolPtr();
     }
     return CompareWithConstant(op, MakeCastExpr(column, type), constant, type);
