@@ -152,9 +152,12 @@ Result<Parser::NodePtr> Parser::Word() {
   if (special != nullptr) return special;
   if (PeekSymbol("(", 1)) {
     if (word == "cast" || word == "try_cast" || word == "safe_cast") return Cast(word);
-    if (!IsReserved(word)) return Call(word);
+    if (IsReserved(word)) return ErrorAt(sql_, token.begin, "expected a value");
+    return Call(word);
   }
-  if (IsReserved(word)) return ErrorAt(sql_, token.begin, "expected a value");
+  // Where a value must come, words of the language are columns' names, as upstream has
+  // it: tables have columns called order, group or end.
+  if (word == "select") return ErrorAt(sql_, token.begin, "expected a value");
   return Name();
 }
 
